@@ -266,14 +266,14 @@ pub(crate) async fn fetch_range(
     });
     let mut parts = stream::iter(fetches).buffered(PARALLEL);
     let mut whole = BytesMut::with_capacity(usize::try_from(capacity).unwrap_or_default());
-    let mut all_asked = 0;
+    let mut is_over = false;
     let mut first = None;
     while let Some((asked, part)) = parts.try_next().await? {
-        let is_after_the_end = (whole.len() as u64) < all_asked && !part.body.is_empty();
-        if is_after_the_end || length(&part.body) > asked {
+        let size = length(&part.body);
+        if size > asked || (is_over && size > 0) {
             return Err(FetchError::Size);
         }
-        all_asked += asked;
+        is_over = size < asked;
         whole.extend_from_slice(&part.body);
         first.get_or_insert(part.head);
     }

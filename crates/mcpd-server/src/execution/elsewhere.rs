@@ -173,7 +173,7 @@ pub(crate) async fn read_kept(
         whole = place.read(output, 0..end).await?.bytes;
     }
     let mut whole = Vec::from(whole);
-    // What its readers see may be longer than what is kept.
+    // The text for readers may be longer than the kept one.
     while whole.len() as u64 == end && end < MAX_BYTES {
         let start = end;
         end = MAX_BYTES.min(start + MORE_BYTES);

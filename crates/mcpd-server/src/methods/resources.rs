@@ -30,7 +30,7 @@ use crate::execution::run::{self, Job, Purpose};
 use crate::limits::memory_budget;
 use crate::message::arguments::text_arguments;
 use crate::message::raw::raw;
-use crate::message::reply::Handled;
+use crate::message::reply::{Handled, MethodResult};
 use crate::observe::ending::{Exit, RunError};
 use crate::policy::access::Defaults;
 use crate::remote::{KeptOutput, NotRun, Question};
@@ -261,9 +261,7 @@ fn read_output(server: &Server, output: ArchivedOutput, uri: String, context: Co
             tracing::error!(%uri, "failed to read an output: {error}");
             ErrorObject::internal_error("the output could not be read")
         })?;
-        let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
-        output::note_totals(&mut result.meta, size.saturating_add(omitted), omitted);
-        let result = context.encode_content(result)?;
+        let result = encode_output(&context, &uri, bytes, (size, omitted))?;
         Ok(memory_budget::attach_guard(result, reservation))
     })
 }
@@ -289,11 +287,21 @@ fn read_elsewhere(server: &Server, output: KeptOutput, uri: String, context: Con
         let (size, omitted) = (first.size, first.omitted_bytes);
         let bytes = elsewhere::read_kept(&*place, &output, first).await;
         let bytes = bytes.map_err(failed)?;
-        let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
-        output::note_totals(&mut result.meta, size.saturating_add(omitted), omitted);
-        let result = context.encode_content(result)?;
+        let result = encode_output(&context, &uri, bytes, (size, omitted))?;
         Ok(memory_budget::attach_guard(result, reservation))
     })
+}
+
+/// Encodes a kept output with its size and the number of bytes that were not kept.
+fn encode_output(
+    context: &Context,
+    uri: &str,
+    bytes: Vec<u8>,
+    (size, omitted): (u64, u64),
+) -> MethodResult {
+    let mut result = ReadResourceResult::new(vec![output::media_contents(uri, None, bytes)]);
+    output::note_totals(&mut result.meta, size.saturating_add(omitted), omitted);
+    context.encode_content(result)
 }
 
 /// Reads a file on a thread that may block.
