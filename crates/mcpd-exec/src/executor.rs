@@ -7,7 +7,6 @@
 
 use std::future::{self, Future};
 use std::io;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ use crate::os;
 use crate::outcome::Outcome;
 use crate::process::RunSlot;
 use crate::run;
-use crate::spawner::{self, Spawners, Started};
+use crate::spawner::{self, Spawners, Started, per_core};
 
 /// Back-off between attempts to start a file that is open for writing (ETXTBSY), in ms: 191 ms in
 /// all.
@@ -101,10 +100,6 @@ impl Default for Config {
 
 /// Processes per core, so that the cores stay busy while some processes wait.
 const PROCESSES_PER_CORE: usize = 4;
-
-fn per_core(count: usize) -> usize {
-    count * std::thread::available_parallelism().map_or(1, NonZero::get)
-}
 
 impl Config {
     /// Returns the directory for temporary files.

@@ -24,6 +24,7 @@ use crate::os::{self, InstalledClass, Output, Pipe, SpawnerClass, System};
 use crate::outcome::StdinReport;
 use crate::process::{EndSignal, Process, Reaper, RunSlot};
 use crate::spawner::start_limit::StartLimit;
+pub(crate) use crate::spawner::start_limit::per_core;
 use crate::warm::Warmth;
 
 /// Process that was just started, with our ends of its pipes.
@@ -159,9 +160,9 @@ impl Spawners {
         let index = SpawnerClass::index_for(&job.command.sandbox);
         let queue = &self.pools[index].0;
         let mut state = queue.state();
-        let may_start = state.active() < self.limit.current();
-        let has_idle_thread = state.woken < state.idle;
-        if may_start && !has_idle_thread {
+        let limit = self.limit.current();
+        let can_wake = state.can_wake(limit);
+        if !can_wake && state.active() < limit {
             match self.start(index, state.threads) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
@@ -170,7 +171,7 @@ impl Spawners {
             }
         }
         state.jobs.push_back(job);
-        queue.wake_one_if(may_start && has_idle_thread, state);
+        queue.wake_one_if(can_wake, state);
         Ok(())
     }
 
@@ -239,6 +240,11 @@ impl QueueState {
     fn active(&self) -> usize {
         self.threads - self.idle + self.woken
     }
+
+    /// Returns whether an idle thread may take a job.
+    fn can_wake(&self, limit: usize) -> bool {
+        self.active() < limit && self.woken < self.idle
+    }
 }
 
 impl Queue {
@@ -252,9 +258,8 @@ impl Queue {
             if state.closed || (may_start && !state.jobs.is_empty()) {
                 let job = state.jobs.pop_front();
                 // The limit may have risen since the others were pushed.
-                let may_start = !state.jobs.is_empty() && state.active() < limit;
-                let has_idle_thread = state.woken < state.idle;
-                self.wake_one_if(may_start && has_idle_thread, state);
+                let can_wake = !state.jobs.is_empty() && state.can_wake(limit);
+                self.wake_one_if(can_wake, state);
                 return job;
             }
             state.idle += 1;

@@ -20,6 +20,11 @@ const BUSY_PER_TWO_CORES: usize = 3;
 /// Time for which other work counts, so that the next of its kind finds a core.
 const BUSY_TIME: Duration = Duration::from_millis(100);
 
+/// Returns `count` for each core.
+pub(crate) fn per_core(count: usize) -> usize {
+    count * thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// Number of processes in their first milliseconds that a pool may have.
 #[derive(Debug)]
 pub(crate) struct StartLimit {
@@ -33,10 +38,9 @@ pub(crate) struct StartLimit {
 impl StartLimit {
     /// Creates the limit for an executor of `concurrency` processes.
     pub(crate) fn new(concurrency: usize) -> Self {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            quiet: concurrency.min(cores * QUIET_PER_CORE),
-            busy: concurrency.min((cores * BUSY_PER_TWO_CORES).div_ceil(2)),
+            quiet: concurrency.min(per_core(QUIET_PER_CORE)),
+            busy: concurrency.min(per_core(BUSY_PER_TWO_CORES).div_ceil(2)),
             origin: Instant::now(),
             busy_until: AtomicU64::new(0),
         }

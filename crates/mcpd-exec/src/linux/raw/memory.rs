@@ -59,10 +59,15 @@ fn advise_huge_pages(memory: *mut u8, size: usize) {
     }
 }
 
+/// Returns the size of a page, in bytes.
+fn page_size() -> usize {
+    // SAFETY: It reads a number.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs() as usize
+}
+
 #[cold]
 fn request_huge_pages(memory: *mut u8, size: usize) {
-    // SAFETY: It reads a number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs() as usize;
+    let page = page_size();
     let begin = memory.map_addr(|address| address / page * page);
     // SAFETY: Advice, which a system without huge pages refuses, about pages that exist.
     unsafe {
@@ -125,9 +130,8 @@ unsafe extern "C" fn release_segments(
     let is_never_written = |segment: &&libc::Elf64_Phdr| {
         segment.p_type == libc::PT_LOAD && segment.p_flags & libc::PF_W == 0
     };
+    let page = page_size() as u64;
     for segment in segments.iter().filter(is_never_written) {
-        // SAFETY: It reads a number.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs();
         let begin = (base + segment.p_vaddr).next_multiple_of(page);
         let end = (base + segment.p_vaddr + segment.p_memsz) / page * page;
         let length = end.saturating_sub(begin) as size_t;
