@@ -177,16 +177,16 @@ impl ScriptSpec {
         arguments: Option<&RawValue>,
     ) -> Result<Invocation, Vec<ArgumentFault>> {
         let document = read(arguments).map_err(|fault| vec![fault])?;
-        let members: Vec<_> = document.root.members().collect();
+        let members = &document.members;
         let mut faults = Vec::new();
         let mut output = InvocationBuilder::new(document.root.span().len());
         let mut command_line = CommandLine::new(shown);
         let is_masked = !std::ptr::eq(self, shown);
         if let Some(schema) = &self.declared_schema {
-            pass_unchecked(schema, &members, &mut output);
+            pass_unchecked(schema, members, &mut output);
         } else {
             for (option, shown) in self.options.iter().zip(&shown.options) {
-                let passed = value_of(option, &members, environment).and_then(|accepted| {
+                let passed = value_of(option, members, environment).and_then(|accepted| {
                     let accepted = match accepted {
                         Some(_) if is_masked && option.secret => Some(Accepted::mask()),
                         accepted => accepted,
@@ -204,7 +204,7 @@ impl ScriptSpec {
                 .filter_map(|member| self.undeclared_fault(member));
             faults.extend(undeclared.take(MAX_REPORTED));
         }
-        faults.extend(duplicate_faults(&document, &members));
+        faults.extend(duplicate_faults(&document));
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -239,11 +239,10 @@ pub fn members(
     arguments: Option<&RawValue>,
 ) -> Result<Vec<(Cow<'_, str>, &RawValue)>, ArgumentFault> {
     let document = read(arguments)?;
-    let members: Vec<_> = document.root.members().collect();
-    if let Some(fault) = duplicate_faults(&document, &members).pop() {
+    if let Some(fault) = duplicate_faults(&document).pop() {
         return Err(fault);
     }
-    let members = members.into_iter();
+    let members = document.members.into_iter();
     Ok(members
         .map(|member| (member.key, member.value.raw()))
         .collect())
@@ -360,9 +359,10 @@ fn default_of(option: &ScriptOption) -> Option<Accepted<'_>> {
 }
 
 /// Reports duplicate keys in an object, at any depth: two parsers could read different values.
-fn duplicate_faults(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFault> {
+fn duplicate_faults(document: &Document<'_>) -> Vec<ArgumentFault> {
     let fault = |duplicate: &Duplicate<'_>| {
-        let around = members
+        let around = document
+            .members
             .iter()
             .rfind(|member| member.key_span.start <= duplicate.span.start);
         ArgumentFault {

@@ -20,6 +20,8 @@ pub(crate) type Span = Range<usize>;
 #[derive(Debug)]
 pub(crate) struct Document<'a> {
     pub(crate) root: Value<'a>,
+    /// Members of the root in their order, if it is an object.
+    pub(crate) members: Vec<Member<'a>>,
     /// Every duplicate key, at any depth.
     pub(crate) duplicates: Vec<Duplicate<'a>>,
 }
@@ -112,6 +114,7 @@ fn read_by<'a>(
     };
     Ok(Document {
         root,
+        members: reader.members,
         duplicates: reader.duplicates,
     })
 }

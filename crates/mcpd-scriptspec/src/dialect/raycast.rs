@@ -168,8 +168,8 @@ impl<'a> RaycastReader<'a> {
                         .fault(Code::DuplicateKey, duplicate.span.clone(), message);
                 }
                 let mut argument = RaycastArgument::default();
-                for member in document.root.members() {
-                    argument.field(&member, &mut self.draft);
+                for member in &document.members {
+                    argument.field(member, &mut self.draft);
                 }
                 let option = argument.option(&key_span, span, &mut self.draft);
                 self.arguments.push((place, key_span, option));

@@ -4,17 +4,21 @@ use std::collections::BTreeSet;
 
 use memchr::memchr2;
 
-use super::{Duplicate, Span, SyntaxError, SyntaxErrorKind, is_whitespace, unescape};
+use super::{
+    Duplicate, Member, Span, SyntaxError, SyntaxErrorKind, Value, is_whitespace, unescape,
+};
 use crate::{decimal, text::excerpt};
 
 /// Maximum nesting depth of arrays and objects; deeper documents are rejected.
 const MAX_DEPTH: usize = 128;
 
-/// Position in the text, and the duplicate keys found so far.
+/// Position in the text, and what was found so far: the members of the outermost object, and
+/// duplicate keys.
 pub(super) struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    pub(super) members: Vec<Member<'a>>,
     pub(super) duplicates: Vec<Duplicate<'a>>,
 }
 
@@ -24,6 +28,7 @@ impl<'a> Reader<'a> {
             text,
             at,
             depth: 0,
+            members: Vec::new(),
             duplicates: Vec::new(),
         }
     }
@@ -93,6 +98,7 @@ impl<'a> Reader<'a> {
             let span = start..self.at;
             let key = unescape(&self.text[span.clone()]);
             if !keys.insert(key.clone()) {
+                let (key, span) = (key.clone(), span.clone());
                 self.duplicates.push(Duplicate { key, span });
             }
             self.skip_whitespace();
@@ -100,7 +106,16 @@ impl<'a> Reader<'a> {
                 return Err(self.unexpected_token("`:` after the key"));
             }
             self.skip_whitespace();
+            let start = self.at;
             self.value()?;
+            if self.depth == 1 {
+                let text = &self.text[start..self.at];
+                self.members.push(Member {
+                    key,
+                    key_span: span,
+                    value: Value { text, start },
+                });
+            }
             if self.eat_closing(b'}')? {
                 return Ok(());
             }
