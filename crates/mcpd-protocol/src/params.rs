@@ -54,6 +54,33 @@ impl<'a> Params<'a> {
             .map_err(|error: serde_json::Error| json::invalid_params(&error))
     }
 
+    /// Returns a member as it was sent; `None` if it is absent, or there twice.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&'a RawValue> {
+        let mut found = self.members.iter().filter(|(member, _)| member == name);
+        let (_, value) = found.next()?;
+        found.next().is_none().then_some(*value)
+    }
+
+    /// Returns a [`member`](Self::member) that is a string, borrowed unless it holds an escape.
+    #[must_use]
+    pub fn string(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.member(name).and_then(json::string)
+    }
+
+    /// Returns the object `name` as it was sent, and the parameters without it: parsed, it would be
+    /// read once more, and copied. Anything else in its place stays, for [`parse`](Self::parse) to
+    /// judge.
+    #[must_use]
+    pub fn split_object(&self, name: &str) -> (Option<&'a RawValue>, Self) {
+        let object = self.member(name).filter(|value| json::is_object(value));
+        let mut rest = self.clone();
+        if object.is_some() {
+            rest.members.retain(|(member, _)| member != name);
+        }
+        (object, rest)
+    }
+
     /// Returns the parameters with these members, in place of those of the same names.
     #[must_use]
     pub fn with_members<const N: usize>(&self, new: [(&'a str, &'a RawValue); N]) -> Self {
@@ -142,6 +169,42 @@ mod tests {
             text,
             "invalid params: invalid type: integer `7`, expected a string (-32602)",
         );
+    }
+
+    #[test]
+    fn member_that_is_there_twice_is_none() {
+        let params = read(r#"{"a":"x\ty","b":1,"c":"","\u0063":""}"#).unwrap();
+        assert_eq!(params.string("a").as_deref(), Some("x\ty"));
+        assert_eq!(params.member("b").unwrap().get(), "1");
+        for name in ["b", "c", "d"] {
+            assert!(params.string(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn object_is_split_from_the_other_members() {
+        let text = r#"{"name":"a","arguments":{ "x": 1 }}"#;
+        let params = read(text).unwrap();
+        let (arguments, rest) = params.split_object("arguments");
+        assert_eq!(arguments.unwrap().get(), r#"{ "x": 1 }"#);
+        let call: CallToolRequestParams = rest.parse().unwrap();
+        assert!(call.name == "a" && call.arguments.is_none());
+        for (arguments, expected) in [
+            (
+                "1",
+                "invalid params: `arguments` must be an object, not a number (-32602)",
+            ),
+            (
+                r#"{},"arguments":{}"#,
+                "invalid params: duplicate field `arguments` (-32602)",
+            ),
+        ] {
+            let text = format!(r#"{{"name":"a","arguments":{arguments}}}"#);
+            let (object, rest) = read(&text).unwrap().split_object("arguments");
+            assert!(object.is_none(), "{text}");
+            let refused = rest.parse::<CallToolRequestParams>().unwrap_err();
+            assert_eq!(refused.to_string(), expected);
+        }
     }
 
     #[test]

@@ -600,6 +600,31 @@ async fn recorded_arguments_follow_the_setting() {
     .await;
 }
 
+#[tokio::test]
+async fn long_arguments_are_recorded_after_an_answer_and_without_one() {
+    let fixture = Fixture::new(Options::default()).await;
+    let arguments = json!({"user": "x".repeat(1 << 20), "password": "hunter2"});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "login", "arguments": arguments}});
+    drop(fixture.connection.receive(call.to_string().as_bytes()));
+    fixture.wait_for_record("cancelled").await;
+    fixture.call("login", arguments).await;
+    fixture.wait_for_record(r#""success","#).await;
+    let records = fixture.records().await;
+    let seen = |field| field_values(&records, field);
+    assert_eq!(seen("outcome"), json!(["cancelled", "success"]));
+    let expected = json!({
+        "user": {
+            "bytes": 1 << 20,
+            "sha256": "8f990ba0b577b51cf009ea049368c16bbda1b21e1b93be07a824758bb253c39b",
+        },
+        "password": "[redacted]",
+    });
+    for record in &records {
+        assert_eq!(record["params"]["arguments"], expected);
+    }
+}
+
 /// Source with a resource and a template.
 struct Far;
 

@@ -1,5 +1,6 @@
 //! Handler of `tools/call`: finds the tool, and calls it or creates a task.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -28,13 +29,14 @@ pub(crate) fn call(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let mut params: CallToolRequestParams = context.parse(params)?;
+    let (sent, params) = params.split_object("arguments");
+    let params: CallToolRequestParams = context.parse(&params)?;
     let catalog = server.catalog_for(&context.peer.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();
         let there = whole.tool(&params.name);
         if let Some(tool) = there {
-            set_tool(tool, params.arguments.as_deref(), server, &context);
+            set_tool(tool, sent, server, &context);
         }
         let unknown = ErrorObject::invalid_params(
             fault_for(&context, &whole, &params.name)
@@ -42,16 +44,16 @@ pub(crate) fn call(
         );
         context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
-    let arguments = params.arguments.as_deref();
-    if let Some(restored) = arguments.and_then(|arguments| tool.restore_names(arguments)) {
-        params.arguments = Some(restored);
-    }
-    set_tool(tool, params.arguments.as_deref(), server, &context);
+    let arguments = sent.map(|sent| match tool.restore_names(sent) {
+        Some(restored) => Cow::Owned(restored),
+        None => Cow::Borrowed(sent),
+    });
+    set_tool(tool, arguments.as_deref(), server, &context);
     // The stateful wire repeats no arguments in headers.
     if let Some(headers) = &context.peer.parameters
         && context.version.wire() == Wire::Stateless
     {
-        tool.check_headers(headers, params.arguments.as_deref())?;
+        tool.check_headers(headers, arguments.as_deref())?;
     }
     let resumption = Resumption {
         responses: params.input_responses,
@@ -66,14 +68,14 @@ pub(crate) fn call(
         Some(tasks) if knows_tasks => {
             let call = tasks::TaskCall {
                 tool: Arc::clone(tool),
-                arguments: params.arguments,
+                arguments: arguments.map(Cow::into_owned),
                 context: context.clone(),
             };
             let tasks = Arc::clone(tasks);
             Box::pin(tasks.call(server.call_host().clone(), call, resumption, support))
         }
         _ => {
-            let call = (params.name, params.arguments, Arc::clone(tool));
+            let call = (params.name, arguments, Arc::clone(tool));
             start(server, &context, call, resumption)
         }
     };
@@ -88,10 +90,9 @@ pub(crate) fn call(
 fn start(
     server: &Server,
     context: &Context,
-    call: (String, Option<Box<RawValue>>, Arc<Tool>),
+    (name, arguments, tool): (String, Option<Cow<'_, RawValue>>, Arc<Tool>),
     resumption: Resumption,
 ) -> CallFuture {
-    let (_, arguments, tool) = &call;
     let is_first_round = resumption.is_empty();
     let is_elsewhere = tool
         .script()
@@ -103,7 +104,7 @@ fn start(
         true => Box::pin(call_newer_if_replaced(
             server.clone(),
             context.clone(),
-            call,
+            (name, arguments.map(Cow::into_owned), tool),
             run,
         )),
         false => run,
@@ -160,9 +161,10 @@ pub(crate) fn read_inner_call(
     if !catalog.has_search() {
         return None;
     }
-    let params: CallToolRequestParams = context.parse(params).ok()?;
+    let (arguments, params) = params.split_object("arguments");
+    let params: CallToolRequestParams = context.parse(&params).ok()?;
     let tool = catalog.tool(&params.name)?;
-    tool.read_inner_call(params.arguments.as_deref())
+    tool.read_inner_call(arguments)
 }
 
 /// Describes a tool that exists but is faulty to a caller on this machine, so that a model does

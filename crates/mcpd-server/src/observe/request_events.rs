@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 use super::RequestOrigin;
 use super::audit::Arguments;
-use super::audit::arguments::{NamedItem, Recorder};
+use super::audit::arguments::{NamedItem, ParamsToRecord, Recorder};
 use super::operator::RequestCancel;
 use crate::message::reply::MethodResult;
 use crate::policy::Redactor;
@@ -177,7 +177,8 @@ impl ObservedRequest {
             }
             let item = &progress.item;
             let own_secrets = item.spec.as_deref().and_then(|spec| secrets_in(sent, spec));
-            (item.path.clone(), item.params(recorder, sent), own_secrets)
+            let params = item.params(recorder, &ParamsToRecord::new(sent));
+            (item.path.clone(), params, own_secrets)
         };
         if let Some(own_secrets) = own_secrets {
             self.own_secrets.set(own_secrets).ok();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use mcpd_protocol::Params;
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
@@ -52,7 +52,11 @@ impl NamedItem {
     }
 
     /// Returns the recorded parameters of a request for the item.
-    pub(crate) fn params(&self, recorder: Recorder<'_>, sent: &Params<'_>) -> Box<RawValue> {
+    pub(crate) fn params(
+        &self,
+        recorder: Recorder<'_>,
+        sent: &ParamsToRecord<'_>,
+    ) -> Box<RawValue> {
         let recorder = match self.path.is_some() && !self.is_for_unknown {
             true => recorder,
             false => recorder.for_unknown_tool(),
@@ -62,12 +66,35 @@ impl NamedItem {
 }
 
 /// Members worth recording in the parameters of the three methods.
-#[derive(Default, Deserialize)]
-struct ParamsToRecord<'a> {
-    name: Option<String>,
-    uri: Option<String>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+#[derive(Debug)]
+pub(crate) struct ParamsToRecord<'a> {
+    name: Option<Cow<'a, str>>,
+    uri: Option<Cow<'a, str>>,
+    arguments: Option<Cow<'a, RawValue>>,
+}
+
+impl<'a> ParamsToRecord<'a> {
+    pub(crate) fn new(sent: &Params<'a>) -> Self {
+        Self {
+            name: sent.string("name"),
+            uri: sent.string("uri"),
+            arguments: sent.member("arguments").map(Cow::Borrowed),
+        }
+    }
+
+    /// Length of the arguments, in bytes.
+    pub(crate) fn arguments_len(&self) -> usize {
+        self.arguments.as_ref().map_or(0, |raw| raw.get().len())
+    }
+
+    pub(crate) fn into_owned(self) -> ParamsToRecord<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        ParamsToRecord {
+            name: self.name.map(owned),
+            uri: self.uri.map(owned),
+            arguments: self.arguments.map(|raw| Cow::Owned(raw.into_owned())),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -91,10 +118,6 @@ enum Recorded {
     Values(IndexMap<String, Self>),
 }
 
-/// A string of JSON, borrowed if nothing in it is escaped.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
 impl Recorded {
     fn digest(text: &str) -> Self {
         Self::Digest {
@@ -113,12 +136,12 @@ impl Recorded {
     }
 
     fn json(value: &RawValue) -> Self {
-        match serde_json::from_str(value.get()) {
-            Ok(Text(text)) => Self::text(text),
-            Err(_) if value.get().len() > MAX_VALUE || !is_readable(value.get()) => {
+        match string(value) {
+            Some(text) => Self::text(text),
+            None if value.get().len() > MAX_VALUE || !is_readable(value.get()) => {
                 Self::digest(value.get())
             }
-            Err(_) => Self::Json(value.to_owned()),
+            None => Self::Json(value.to_owned()),
         }
     }
 
@@ -145,17 +168,23 @@ impl Recorder<'_> {
     /// `is_uri_made` is true if the URI was made from arguments.
     fn params(
         self,
-        params: &Params<'_>,
+        sent: &ParamsToRecord<'_>,
         spec: Option<&ScriptSpec>,
         is_uri_made: bool,
     ) -> Box<RawValue> {
-        let given: ParamsToRecord<'_> = params.parse().unwrap_or_default();
         let recorded = RecordedParams {
-            name: given
+            name: sent
                 .name
-                .map(|name| Recorded::text(self.redact_text(&name).into())),
-            uri: given.uri.and_then(|uri| self.uri(&uri, spec, is_uri_made)),
-            arguments: given.arguments.and_then(|all| self.arguments(all, spec)),
+                .as_deref()
+                .map(|name| Recorded::text(self.redact_text(name).into())),
+            uri: sent
+                .uri
+                .as_deref()
+                .and_then(|uri| self.uri(uri, spec, is_uri_made)),
+            arguments: sent
+                .arguments
+                .as_deref()
+                .and_then(|all| self.arguments(all, spec)),
         };
         to_raw_value(&recorded).expect("its keys are strings")
     }
@@ -245,6 +274,16 @@ impl Recorder<'_> {
     }
 }
 
+/// Returns the string that a raw value spells, borrowed if nothing in it is escaped: a long one is
+/// not read like JSON once more.
+fn string(value: &RawValue) -> Option<Cow<'_, str>> {
+    let quoted = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    match memchr::memchr(b'\\', quoted.as_bytes()) {
+        None => Some(quoted.into()),
+        Some(_) => serde_json::from_str(value.get()).ok().map(Cow::Owned),
+    }
+}
+
 /// Returns whether readers of the log can parse a value, which is three levels deep there. Half a
 /// surrogate pair or endless depth would hide the whole record from `mcpd audit grep`.
 fn is_readable(value: &str) -> bool {
@@ -294,7 +333,7 @@ mod tests {
         let params = to_raw_value(params).unwrap();
         recorder
             .params(
-                &Params::read(Some(&params)).unwrap_or_default(),
+                &ParamsToRecord::new(&Params::read(Some(&params)).unwrap_or_default()),
                 spec,
                 is_uri_made,
             )
@@ -338,6 +377,7 @@ mod tests {
         };
         let params = RawValue::from_string(params.to_owned()).unwrap();
         let params = Params::read(Some(&params)).unwrap();
+        let params = ParamsToRecord::new(&params);
         recorder.params(&params, None, false).get().to_owned()
     }
 

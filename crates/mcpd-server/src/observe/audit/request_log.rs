@@ -21,7 +21,7 @@ use mcpd_protocol::{Implementation, Method as _, Params, ProtocolVersion};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
-use super::arguments::{NamedItem, Recorder};
+use super::arguments::{NamedItem, ParamsToRecord, Recorder};
 use super::{Arguments, Audit, Mode, Options};
 use crate::limits::run_queue::Busy;
 use crate::message::arguments::INVALID_ARGUMENTS;
@@ -39,6 +39,9 @@ use crate::support::sync::lock;
 
 mod record;
 mod run;
+
+/// Length from which on arguments are hashed after the call and not before it, in bytes.
+const LONG_ARGUMENTS: usize = 256 * 1024;
 
 /// An audit log, and what its records have in common.
 #[derive(Debug)]
@@ -79,9 +82,27 @@ struct AuditedRequest {
     principal: Principal,
     client: Option<Arc<Implementation>>,
     version: ProtocolVersion,
+    params: Mutex<RequestParams>,
     notes: Mutex<Notes>,
     /// Reserved for the record of the end. Without a place that record is lost.
     slot: Option<Slot>,
+}
+
+/// Parameters of a request, as they are recorded.
+#[derive(Default)]
+struct RequestParams {
+    recorded: Box<RawValue>,
+    /// Long ones that are still to be recorded.
+    sent: Option<ParamsToRecord<'static>>,
+}
+
+impl RequestParams {
+    fn record(&mut self, record: impl FnOnce(&ParamsToRecord<'_>) -> Box<RawValue>) -> &RawValue {
+        if let Some(sent) = self.sent.take() {
+            self.recorded = record(&sent);
+        }
+        &self.recorded
+    }
 }
 
 /// Moment of a request that has a record.
@@ -96,7 +117,6 @@ enum Moment {
 #[derive(Default)]
 struct Notes {
     item: NamedItem,
-    params: Box<RawValue>,
     call_id: Option<String>,
     /// Worker that was asked, id of the run there, and version of the script.
     worker: Option<String>,
@@ -111,6 +131,7 @@ struct Notes {
     /// Success, or else the message for the caller. `None` means that the request was cancelled.
     answer: Option<Result<(), String>>,
     result_bytes: Option<u64>,
+    ended_at: Option<Instant>,
 }
 
 impl RequestRecord {
@@ -178,6 +199,7 @@ impl RequestRecord {
             principal: origin.principal.clone(),
             client: origin.client.cloned(),
             version: origin.version,
+            params: Mutex::default(),
             notes: Mutex::default(),
         }))
     }
@@ -223,10 +245,20 @@ impl RequestRecord {
         if let Some(observed) = &self.observed {
             observed.start(params);
         }
-        if let Some(request) = &self.request {
-            let mut notes = lock(&request.notes);
-            notes.params = notes.item.params(request.recorder(), params);
-        }
+        let Some(request) = &self.request else {
+            return;
+        };
+        let sent = ParamsToRecord::new(params);
+        *lock(&request.params) = match sent.arguments_len() < LONG_ARGUMENTS {
+            true => RequestParams {
+                recorded: request.record_params(&sent),
+                sent: None,
+            },
+            false => RequestParams {
+                recorded: Box::default(),
+                sent: Some(sent.into_owned()),
+            },
+        };
     }
 
     /// Passes on a line of a run.
@@ -347,13 +379,25 @@ impl RequestRecord {
     pub(crate) fn finish(&self, result: &MethodResult) {
         self.operation.finish(result);
         self.span.finish(result);
-        self.note(|notes| match result {
-            Ok(result) => {
-                notes.result_bytes = Some(result.len() as u64);
-                notes.answer.get_or_insert(Ok(()));
+        self.note(|notes| {
+            notes.ended_at = Some(Instant::now());
+            match result {
+                Ok(result) => {
+                    notes.result_bytes = Some(result.len() as u64);
+                    notes.answer.get_or_insert(Ok(()));
+                }
+                Err(error) => notes.answer = Some(Err(error.message.to_string())),
             }
-            Err(error) => notes.answer = Some(Err(error.message.to_string())),
         });
+        if let Some(request) = &self.request
+            && lock(&request.params).sent.is_some()
+        {
+            // The record is written when they are hashed, because this holds the last reference.
+            let request = Arc::clone(request);
+            tokio::task::spawn_blocking(move || {
+                lock(&request.params).record(|sent| request.record_params(sent));
+            });
+        }
         if let Some(observed) = &self.observed {
             let request = self.request.as_ref();
             observed.finish(
@@ -365,6 +409,11 @@ impl RequestRecord {
 }
 
 impl AuditedRequest {
+    fn record_params(&self, sent: &ParamsToRecord<'_>) -> Box<RawValue> {
+        let notes = lock(&self.notes);
+        notes.item.params(self.recorder(), sent)
+    }
+
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
             arguments: self.options.arguments,

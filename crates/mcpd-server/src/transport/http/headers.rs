@@ -10,7 +10,6 @@ use hyper::header::{ACCEPT, HeaderMap, HeaderName};
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{Params, ProtocolVersion, Wire};
-use serde::Deserialize;
 
 use crate::message::param_headers::ParameterHeaders;
 use crate::message::trace::TraceContext;
@@ -157,30 +156,14 @@ fn agree(name: &str, header: &str, body: &str) -> Result<(), ErrorObject> {
 /// fails later, as faulty parameters. Only this member is parsed: a faulty one beside it must not
 /// leave the header unchecked.
 fn name<'a>(method: &str, params: &Params<'a>) -> Option<Cow<'a, str>> {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-    }
-    #[derive(Deserialize)]
-    struct Located<'a> {
-        #[serde(borrow)]
-        uri: Cow<'a, str>,
-    }
-    #[derive(Deserialize)]
-    struct OfTask<'a> {
-        #[serde(borrow, rename = "taskId")]
-        task_id: Cow<'a, str>,
-    }
-    match method {
-        "tools/call" | "prompts/get" => params.parse().ok().map(|Named { name }| name),
-        "resources/read" => params.parse().ok().map(|Located { uri }| uri),
+    let member = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
         // "the client MUST set the `Mcp-Name` header to the value of `params.taskId`" -- SEP-2663
-        "tasks/get" | "tasks/update" | "tasks/cancel" => {
-            params.parse().ok().map(|OfTask { task_id }| task_id)
-        }
-        _ => None,
-    }
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    };
+    params.string(member)
 }
 
 /// Collects the headers that repeat arguments. The tool decides which of them count.

@@ -1,5 +1,7 @@
 //! Records of a request: of its beginning, of each run of it that is lost, and of its end.
 
+use std::time::Instant;
+
 use mcpd_audit::{Details, Record, RecordKind, RecordedCaller};
 
 use super::{Arguments, AuditedRequest, INVALID_ARGUMENTS, Moment, Notes};
@@ -9,6 +11,8 @@ use crate::support::sync::lock;
 impl AuditedRequest {
     /// Makes the record of a moment, and passes it on.
     pub(super) fn with_record<T>(&self, moment: Moment, pass: impl FnOnce(&Record<'_>) -> T) -> T {
+        let mut params = lock(&self.params);
+        let params = params.record(|sent| self.record_params(sent));
         let notes = lock(&self.notes);
         let (event, is_over) = match moment {
             Moment::Begin => (RecordKind::Begin, false),
@@ -48,12 +52,15 @@ impl AuditedRequest {
         details.run = notes.run.as_ref();
         details.connections = &notes.connections;
         details.connections_omitted = notes.connections_omitted;
-        let record = Record::new(event, self.method, &notes.params)
+        let record = Record::new(event, self.method, params)
             .error(error.as_deref())
             .caller(caller)
             .details(details);
         pass(&match is_over {
-            true => record.duration(self.began_at.elapsed()),
+            true => {
+                let ended_at = notes.ended_at.unwrap_or_else(Instant::now);
+                record.duration(ended_at.duration_since(self.began_at))
+            }
             false => record.timestamp(self.began),
         })
     }
