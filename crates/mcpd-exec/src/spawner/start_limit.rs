@@ -5,6 +5,7 @@
 //! ```
 
 use std::num::NonZero;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +23,10 @@ const BUSY_TIME: Duration = Duration::from_millis(100);
 
 /// Returns `count` for each core.
 pub(crate) fn per_core(count: usize) -> usize {
-    count * thread::available_parallelism().map_or(1, NonZero::get)
+    /// The system is asked once: each time it takes 16 system calls to find the limits of a cgroup.
+    static CORES: LazyLock<usize> =
+        LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+    count * *CORES
 }
 
 /// Number of processes in their first milliseconds that a pool may have.
