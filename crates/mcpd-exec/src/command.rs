@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::egress::{Connection, ConnectionObserver};
+use crate::error::StartError;
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
 use crate::variables::Variables;
@@ -48,11 +49,28 @@ pub struct Command {
     pub(crate) temporary: Vec<&'static str>,
     pub(crate) held: Option<HeldValue>,
     pub(crate) observer: Option<ConnectionObserver>,
+    pub(crate) precondition: Option<Precondition>,
     pub(crate) warm: Option<WarmStart>,
 }
 
 /// Value that a caller keeps alive as long as anything of a run is left.
 pub(crate) type HeldValue = Arc<dyn Any + Send + Sync>;
+
+/// Check that a process must pass before its start.
+#[derive(Clone)]
+pub(crate) struct Precondition(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
+
+impl Precondition {
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        (self.0)().map_err(|reason| StartError::Refused { reason })
+    }
+}
+
+impl fmt::Debug for Precondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Precondition")
+    }
+}
 
 impl Command {
     /// Creates a command without arguments or input, with the caller's environment and directory.
@@ -72,6 +90,7 @@ impl Command {
             temporary: Vec::new(),
             held: None,
             observer: None,
+            precondition: None,
             warm: None,
         }
     }
@@ -231,6 +250,18 @@ impl Command {
     #[must_use]
     pub fn on_connection(mut self, observe: Arc<dyn Fn(Connection) + Send + Sync>) -> Self {
         self.observer = Some(ConnectionObserver(observe));
+        self
+    }
+
+    /// Starts the process only if `check` passes, and otherwise fails with
+    /// [`StartError::Refused`] and the reason that it returns. It is called right before the
+    /// start, on the thread that starts the process, and may block.
+    #[must_use]
+    pub fn precondition(
+        mut self,
+        check: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    ) -> Self {
+        self.precondition = Some(Precondition(check));
         self
     }
 

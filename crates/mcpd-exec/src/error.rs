@@ -124,6 +124,13 @@ pub enum StartError {
         /// Counted from 1.
         position: usize,
     },
+    /// The [precondition](crate::Command::precondition) of the command does not hold.
+    #[error("start a process: {reason}")]
+    #[non_exhaustive]
+    Refused {
+        /// The reason that the check has returned.
+        reason: String,
+    },
     /// The maximum of runs is running, and the queue is full.
     #[error("start another process: {queued} are already waiting; try again later")]
     #[non_exhaustive]

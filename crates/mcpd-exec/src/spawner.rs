@@ -318,6 +318,9 @@ fn start(
     system: &System,
     class: &InstalledClass,
 ) -> Result<Box<Started>, StartError> {
+    if let Some(precondition) = &command.precondition {
+        precondition.check()?;
+    }
     diagnosis::check(command)?;
     let program = resolve(command)?;
     let start_time = Instant::now();

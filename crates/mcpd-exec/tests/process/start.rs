@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpd_exec::{Command, Sandbox, StartError};
@@ -359,4 +360,27 @@ async fn script_replaced_while_it_waits() {
     })
     .await;
     assert_eq!(outcome.unwrap(), "new\n");
+}
+
+#[tokio::test]
+async fn precondition_is_checked_before_each_start_and_keeps_a_process_from_it() {
+    let world = World::new();
+    let marker = world.directory().join("started");
+    let checks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&checks);
+    let command = world.sh(&format!("touch '{}'", marker.display()));
+    let command = command.precondition(Arc::new(move || {
+        match counted.fetch_add(1, Ordering::Relaxed) {
+            0 => Err("not yet".to_owned()),
+            _ => Ok(()),
+        }
+    }));
+    let refused = within(world.executor.run(command.clone())).await;
+    let reason = refused.unwrap_err().to_string();
+    assert_eq!(reason, "start a process: not yet");
+    assert!(!marker.exists());
+    let outcome = within(world.executor.run(command)).await;
+    assert!(outcome.unwrap().success() && marker.exists());
+    assert_eq!(checks.load(Ordering::Relaxed), 2);
+    world.nothing_left();
 }

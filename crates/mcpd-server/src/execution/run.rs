@@ -260,8 +260,10 @@ async fn run_when_permitted(
         engine.observers.metrics.count_refusal(Rejection::Busy);
         RunError::Busy(busy)
     })?;
-    // Last of all, because a call may wait in the queue for long.
-    check_version(version_check).await?;
+    let command = match version_check.map(Arc::clone) {
+        Some(check) => command.precondition(Arc::new(move || check_version(&*check))),
+        None => command,
+    };
     // A script whose call was cancelled has a grace period, and keeps its turn until it has
     // ended.
     let command = command.hold(Arc::new(permit));
@@ -319,18 +321,12 @@ fn report_connections(
     }))
 }
 
-/// Compares a script with what its operator approved.
-async fn check_version(version_check: Option<&Arc<dyn VersionCheck>>) -> Result<(), RunError> {
-    let Some(check) = version_check.map(Arc::clone) else {
-        return Ok(());
-    };
-    let compare = tokio::task::spawn_blocking(move || check.changes());
-    let changes = compare
-        .await
-        .map_err(|error| RunError::Files(error.into()))?;
+/// Compares a script with what its operator approved. Blocks.
+fn check_version(check: &dyn VersionCheck) -> Result<(), String> {
+    let changes = check.changes();
     match changes.is_empty() {
         true => Ok(()),
-        false => Err(RunError::NotApproved(changes.join(", "))),
+        false => Err(changes.join(", ")),
     }
 }
 
@@ -386,7 +382,7 @@ pub(crate) async fn run_redacted(
 ) -> Result<Outcome, RunError> {
     // The future is large, and every future that awaits it would move it.
     let ended = Box::pin(executor.run_with(command, on_line)).await;
-    let mut outcome = ended.map_err(RunError::Start)?;
+    let mut outcome = ended?;
     if policy.keeps_escapes() {
         outcome.stdout.terminal = None;
         outcome.stderr.terminal = None;

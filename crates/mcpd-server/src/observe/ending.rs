@@ -134,6 +134,16 @@ pub(crate) enum RunError {
     Elsewhere(NotRun),
 }
 
+impl From<StartError> for RunError {
+    fn from(error: StartError) -> Self {
+        match error {
+            // The only check before a start is that of its version.
+            StartError::Refused { reason, .. } => Self::NotApproved(reason),
+            error => Self::Start(error),
+        }
+    }
+}
+
 impl RunError {
     /// Name of this ending in metrics and in the audit log.
     pub(crate) fn name(&self) -> &'static str {
