@@ -30,9 +30,6 @@ pub enum Error {
     /// The connection is closed for good.
     #[error("stay in the cluster: the connection is closed")]
     Closed,
-    /// The system has no thread for the connection.
-    #[error("start the thread of the cluster")]
-    Thread(#[source] std::io::Error),
     /// A node did not answer.
     #[error("ask the node `{0}`: it does not answer")]
     Silent(String),

@@ -26,11 +26,11 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use self::duty::Duty;
 use self::place::ClusterPlace;
 use crate::delivery::Rerun;
+use crate::detached::run_detached;
 use crate::error::Error;
 use crate::node::Node;
 use crate::settings::Settings;
 use crate::tasks::SharedTasks;
-use crate::thread::run_apart;
 
 /// Interval at which time alone is acted on.
 const TICK: Duration = Duration::from_millis(50);
@@ -273,12 +273,11 @@ impl Source for Cluster {
     async fn run(self, publisher: Publisher) {
         loop {
             let (cluster, to) = (self.clone(), publisher.clone());
-            let serving = run_apart(FAREWELL, move |stopped| async move {
+            let serving = run_detached(FAREWELL, move |stopped| async move {
                 cluster.serve(&to, stopped).await
             })
             .await;
-            let ended = serving.map_err(Error::Thread);
-            let ended = ended.and_then(|ended| ended.unwrap_or(Err(Error::Closed)));
+            let ended = serving.unwrap_or(Err(Error::Closed));
             if let Err(error) = ended {
                 publisher.fail(format!("failed to {error}"));
             }

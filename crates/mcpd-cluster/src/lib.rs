@@ -49,6 +49,7 @@
 
 mod catalogue;
 mod delivery;
+mod detached;
 mod error;
 mod examination;
 mod front;
@@ -61,7 +62,6 @@ mod registry;
 mod selection;
 mod settings;
 mod tasks;
-mod thread;
 mod transfer;
 mod wire;
 mod worker;

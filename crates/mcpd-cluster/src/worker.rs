@@ -19,15 +19,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use mcpd_server::Server;
 use mcpd_server::remote::Announcement;
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::duty::Duty;
+use crate::detached::run_detached;
 use crate::error::Error;
 use crate::node::Node;
 use crate::settings::{Name, Settings};
-use crate::thread::run_apart;
 
 /// Interval at which time alone is acted on.
 const TICK: Duration = Duration::from_millis(100);
@@ -118,10 +117,7 @@ impl Worker {
         stop: impl Future<Output = ()> + Send,
     ) -> Result<(), Error> {
         let (stopped, stopping) = oneshot::channel::<()>();
-        let runtime = Handle::current();
-        let serving = run_apart(Duration::ZERO, move |_| {
-            self.serve_apart(server, stopping, runtime)
-        });
+        let serving = run_detached(Duration::ZERO, |_| self.serve_until(server, stopping));
         let mut serving = pin!(serving);
         let ended = tokio::select! {
             ended = &mut serving => ended,
@@ -130,15 +126,13 @@ impl Worker {
                 serving.await
             }
         };
-        ended.map_err(Error::Thread)?.unwrap_or(Err(Error::Closed))
+        ended.unwrap_or(Err(Error::Closed))
     }
 
-    /// Serves on the thread of the cluster. Scripts run on `runtime`.
-    async fn serve_apart(
+    async fn serve_until(
         self,
         server: Server,
         mut stop: oneshot::Receiver<()>,
-        runtime: Handle,
     ) -> Result<(), Error> {
         let node = Node::connect(&self.settings).await?;
         let mut own = node.subscribe(node.subject("*", &node.name)).await?;
@@ -148,7 +142,7 @@ impl Worker {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // It compares all of them, so it must not begin anew with each message.
         let mut changed = pin!(next_announcements(server.clone(), Arc::new([])));
-        let mut duty = Duty::new(&self, node, server.clone(), reports, runtime);
+        let mut duty = Duty::new(&self, node, server.clone(), reports);
         let (mut is_stopped, mut drain_until) = (false, None);
         loop {
             tokio::select! {

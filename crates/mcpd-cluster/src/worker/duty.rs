@@ -9,7 +9,6 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use mcpd_server::Server;
 use mcpd_server::remote::Announcement;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
@@ -56,7 +55,6 @@ pub(super) struct Duty {
     last_here: Instant,
     slots: usize,
     /// Runtime of the server, on which scripts run.
-    runtime: Handle,
     /// Another worker with the same name has been seen.
     has_namesake: bool,
 }
@@ -67,7 +65,6 @@ impl Duty {
         node: Node,
         server: Server,
         reports: mpsc::UnboundedSender<Report>,
-        runtime: Handle,
     ) -> Self {
         let slots = server.load().slots;
         let limits = Limits {
@@ -86,7 +83,6 @@ impl Duty {
             reports,
             last_here: Instant::now(),
             slots,
-            runtime,
             has_namesake: false,
         }
     }
@@ -363,7 +359,7 @@ impl Duty {
             Action::Start { run } => {
                 if let Some(running) = self.runs.get_mut(&run) {
                     let task = Task::new(run, &self.node, &self.server, &self.reports);
-                    running.start(task, &self.catalogue, &self.runtime);
+                    running.start(task, &self.catalogue);
                 }
             }
             Action::End { run } => {

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use mcpd_exec::Line;
 use mcpd_server::Server;
 use mcpd_server::remote::NotRun;
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lines::LineWindow;
@@ -89,7 +88,7 @@ impl Running {
     }
 
     /// Starts the run, once.
-    pub(super) fn start(&mut self, mut task: Task, catalogue: &Catalogue, runtime: &Handle) {
+    pub(super) fn start(&mut self, mut task: Task, catalogue: &Catalogue) {
         let Some(request) = self.request.take() else {
             return;
         };
@@ -104,7 +103,7 @@ impl Running {
         let (cancel, cancelled) = oneshot::channel();
         self.cancel = Some(cancel);
         task.lines = Arc::clone(&self.lines);
-        runtime.spawn(task.run(head, body, cancelled));
+        tokio::spawn(task.run(head, body, cancelled));
     }
 
     /// Ends the run; its task reports that.

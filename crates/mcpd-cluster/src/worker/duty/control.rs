@@ -129,7 +129,7 @@ impl Duty {
             }
         };
         let (node, server) = (self.node.clone(), self.server.clone());
-        self.runtime.spawn(async move {
+        tokio::spawn(async move {
             let name = node.name.clone();
             let output = KeptOutput::new(name, part.run.to_string(), stream, part.principal);
             let end = part.offset.saturating_add(part.length.min(PART));
