@@ -33,7 +33,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     // Fills the caches of descriptions.
     first_answer(lab.stdio(lab.home(), &[]), &three).await?;
     first_answer(lab.stdio(&home, &[]), &list).await?;
-    let mut figures = [const { Vec::new() }; 6];
+    let mut figures = [const { Vec::new() }; 7];
     for _ in 0..lab.options.rounds() {
         let asked = milliseconds(bare::ask_all(&home.scripts())?);
         let cold = first_answer(lab.stdio(&home, &["--no-cache"]), &list).await?;
@@ -43,13 +43,14 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
             cold,
             first_answer(lab.stdio(&home, &[]), &list).await?,
             first_answer(lab.stdio(&home, &[]), &discover).await?,
+            first_answer(lab.stdio(lab.home(), &[]), &discover).await?,
             first_answer(lab.stdio(lab.home(), &[]), &three).await?,
             first_answer(rmcp, &three).await?,
         ]) {
             figures.push(took);
         }
     }
-    let [ratio, cold, warm, discovered, few, rmcp] = figures.map(Spread::of);
+    let [ratio, cold, warm, discovered, first, few, rmcp] = figures.map(Spread::of);
     let mut table = Table::new(["from the start to", "ms"]);
     for (what, spread) in [
         (format!("the list of {tools}, every script asked"), cold),
@@ -58,6 +59,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
             format!("the answer to `server/discover`, with {tools}"),
             discovered,
         ),
+        ("the answer to `server/discover`, with 3".to_owned(), first),
         ("the list of 3, as remembered".to_owned(), few),
         ("the list of 3 of rmcp".to_owned(), rmcp),
     ] {
@@ -73,8 +75,8 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let size = Spread::of(vec![size]);
     let list = format!("start to the list of {tools}, as remembered");
     findings.at_most(list, MAX_LIST_TIME, "ms", warm);
-    let answer = "start to the answer to `server/discover`";
-    findings.at_most(answer, MAX_DISCOVER_TIME, "ms", discovered);
+    let answer = "start to the first answer, to `server/discover`";
+    findings.at_most(answer, MAX_DISCOVER_TIME, "ms", first);
     findings.at_most("size of the program", MAX_SIZE, "MB", size);
     Ok(findings)
 }
