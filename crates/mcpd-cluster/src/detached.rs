@@ -11,7 +11,8 @@ use tokio::time::timeout;
 ///
 /// # Cancel safety
 ///
-/// Dropping this future drops the other one, after its farewell.
+/// Dropping this future drops the other one, after its farewell; the end of the runtime drops it at
+/// once.
 pub(crate) async fn run_detached<T, F>(
     farewell: Duration,
     make: impl FnOnce(oneshot::Receiver<()>) -> F,

@@ -255,7 +255,8 @@ impl Command {
 
     /// Starts the process only if `check` passes, and otherwise fails with
     /// [`StartError::Refused`] and the reason that it returns. It is called right before the
-    /// start, on the thread that starts the process, and may block.
+    /// start, on the thread that starts the process. It may block, but other processes may wait
+    /// for this thread meanwhile; it must not panic.
     #[must_use]
     pub fn precondition(
         mut self,

@@ -296,6 +296,16 @@ impl Job {
         if reply.is_closed() {
             return;
         }
+        if let Some(precondition) = &command.precondition {
+            if let Err(refused) = precondition.check() {
+                // Without a receiver nobody waits for it.
+                reply.send(Err(refused)).ok();
+                return;
+            }
+            if reply.is_closed() {
+                return;
+            }
+        }
         let mut started = start(&command, slot, reaper, system, class);
         if let Ok(started) = &mut started
             && started.stdin.pipe.is_none()
@@ -318,9 +328,6 @@ fn start(
     system: &System,
     class: &InstalledClass,
 ) -> Result<Box<Started>, StartError> {
-    if let Some(precondition) = &command.precondition {
-        precondition.check()?;
-    }
     diagnosis::check(command)?;
     let program = resolve(command)?;
     let start_time = Instant::now();

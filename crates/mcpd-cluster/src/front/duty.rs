@@ -10,6 +10,7 @@ use bytes::Bytes;
 use mcpd_server::remote::Request;
 use mcpd_server::source::{Offer, Publisher};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Place;
@@ -43,7 +44,7 @@ pub(super) enum News {
     /// An outcome that did not fit into its event.
     Outcome {
         event: Event,
-        fetched: Result<Bytes, FetchError>,
+        fetched: Result<Box<Ended>, FetchError>,
     },
     /// A task says where its run will be, or can't.
     Recorded {
@@ -95,6 +96,8 @@ pub(super) struct Duty {
     /// Result that belongs to the event that is handled.
     ended: Option<Ended>,
     news: mpsc::UnboundedSender<News>,
+    /// Work whose result is news. It ends with this.
+    aside: JoinSet<()>,
     last_here: Instant,
     /// Workers or their catalogues have changed since what is served was selected.
     has_news: bool,
@@ -128,6 +131,7 @@ impl Duty {
             calls: BTreeMap::new(),
             ended: None,
             news,
+            aside: JoinSet::new(),
             last_here: Instant::now(),
             has_news: false,
             has_offer: false,
@@ -167,6 +171,7 @@ impl Duty {
     }
 
     pub(super) fn tick(&mut self) {
+        while self.aside.try_join_next().is_some() {}
         let now = self.node.now();
         if self.last_here.elapsed() >= HEARTBEAT {
             let was_away = self.delivery.presence.echo.is_away(now);
@@ -230,7 +235,7 @@ impl Duty {
         } = &mut self.delivery;
         for (worker, digest) in catalogues.begin_fetches(now, presence) {
             let (node, news) = (self.node.clone(), self.news.clone());
-            tokio::spawn(async move {
+            self.aside.spawn(async move {
                 let fetched = fetch_catalogue(&node, &worker, &digest).await;
                 if let Err(error) = &fetched {
                     tracing::warn!(%worker, %error, "failed to fetch the catalogue of a worker");
@@ -452,7 +457,8 @@ impl Duty {
         {
             if call.recorded != Some((sending.run, false)) {
                 call.recorded = Some((sending.run, false));
-                task_runs::record(tasks.clone(), task.clone(), sending, self.news.clone());
+                let (tasks, task, news) = (tasks.clone(), task.clone(), self.news.clone());
+                task_runs::record(&mut self.aside, tasks, task, sending, news);
             }
             return;
         }

@@ -54,7 +54,6 @@ pub(super) struct Duty {
     reports: mpsc::UnboundedSender<Report>,
     last_here: Instant,
     slots: usize,
-    /// Runtime of the server, on which scripts run.
     /// Another worker with the same name has been seen.
     has_namesake: bool,
 }

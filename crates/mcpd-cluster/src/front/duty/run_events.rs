@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use mcpd_server::remote::NotRun;
+use tokio::task::spawn_blocking;
 
 use super::{Call, Duty, News, OutcomeFetch, RETRY_AFTER_MS};
 use crate::delivery::{Answer, CallId};
@@ -79,9 +80,18 @@ impl Duty {
             return;
         }
         let (node, news) = (self.node.clone(), self.news.clone());
-        tokio::spawn(async move {
+        self.aside.spawn(async move {
             let subject = node.subject("ctl", &event.node);
             let fetched = transfer::fetch(&node, &subject, (run, Stream::Outcome), size).await;
+            let fetched = match fetched {
+                // It is large.
+                Ok(outcome) => {
+                    let decoded = spawn_blocking(move || decode_ended(&outcome)).await;
+                    let lost = |_| Err(NotRun::lost("its outcome can't be read"));
+                    Ok(Box::new(decoded.unwrap_or_else(lost)))
+                }
+                Err(error) => Err(error),
+            };
             // Without the front's task no caller waits.
             news.send(News::Outcome { event, fetched }).ok();
         });
@@ -89,9 +99,9 @@ impl Duty {
 
     /// Takes an outcome that was fetched, or the failure. The worker repeats its event, but not for
     /// ever: what it has promised may not be there.
-    pub(super) fn take_outcome(&mut self, event: &Event, fetched: Result<Bytes, FetchError>) {
+    pub(super) fn take_outcome(&mut self, event: &Event, fetched: Result<Box<Ended>, FetchError>) {
         let error = match fetched {
-            Ok(outcome) => return self.end(event, decode_ended(&outcome)),
+            Ok(ended) => return self.end(event, *ended),
             Err(error) => error,
         };
         tracing::warn!(worker = event.node, %error, "failed to fetch an outcome");

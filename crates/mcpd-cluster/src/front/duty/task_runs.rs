@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use mcpd_server::tasks::TaskKey;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::{Call, Duty, News, Sending};
 use crate::delivery::CallId;
@@ -136,6 +137,7 @@ impl Duty {
 
 /// Records where the run of a task will be.
 pub(super) fn record(
+    aside: &mut JoinSet<()>,
     tasks: SharedTasks,
     task: TaskKey,
     sending: Sending,
@@ -146,7 +148,7 @@ pub(super) fn record(
         epoch: sending.epoch,
         run: sending.run,
     };
-    tokio::spawn(async move {
+    aside.spawn(async move {
         let recorded = tasks.locate(&task, &location).await;
         // Without the front's task there is no front.
         news.send(News::Recorded { sending, recorded }).ok();

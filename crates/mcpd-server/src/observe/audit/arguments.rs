@@ -33,7 +33,7 @@ pub(crate) struct Recorder<'a> {
 
 /// Tool, prompt or resource that a request names, as far as the record of its parameters depends
 /// on it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct NamedItem {
     pub(crate) path: Option<String>,
     pub(crate) spec: Option<Arc<ScriptSpec>>,
@@ -78,7 +78,10 @@ impl<'a> ParamsToRecord<'a> {
         Self {
             name: sent.string("name"),
             uri: sent.string("uri"),
-            arguments: sent.member("arguments").map(Cow::Borrowed),
+            arguments: sent
+                .member("arguments")
+                .filter(|arguments| arguments.get() != "null")
+                .map(Cow::Borrowed),
         }
     }
 
@@ -480,6 +483,12 @@ mod tests {
             None,
         );
         assert!(odd.contains(r#""arguments":{"bytes":3,"#), "{odd}");
+        let absent = encode(
+            Arguments::Full,
+            &json!({"name": "x", "arguments": null}),
+            None,
+        );
+        assert_eq!(absent, r#"{"name":"x"}"#);
     }
 
     #[test]

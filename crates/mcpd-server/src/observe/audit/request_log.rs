@@ -40,7 +40,8 @@ use crate::support::sync::lock;
 mod record;
 mod run;
 
-/// Length from which on arguments are hashed after the call and not before it, in bytes.
+/// Length from which on arguments are hashed after a call, on the blocking pool, in bytes. Those of
+/// a call that was cancelled are hashed when its record is made.
 const LONG_ARGUMENTS: usize = 256 * 1024;
 
 /// An audit log, and what its records have in common.
@@ -84,6 +85,8 @@ struct AuditedRequest {
     version: ProtocolVersion,
     params: Mutex<RequestParams>,
     notes: Mutex<Notes>,
+    /// End of the request, if its record is made later.
+    ended_at: Option<Instant>,
     /// Reserved for the record of the end. Without a place that record is lost.
     slot: Option<Slot>,
 }
@@ -92,14 +95,14 @@ struct AuditedRequest {
 #[derive(Default)]
 struct RequestParams {
     recorded: Box<RawValue>,
-    /// Long ones that are still to be recorded.
-    sent: Option<ParamsToRecord<'static>>,
+    /// Long ones that are still to be recorded, and the item that they are for.
+    sent: Option<(NamedItem, ParamsToRecord<'static>)>,
 }
 
 impl RequestParams {
-    fn record(&mut self, record: impl FnOnce(&ParamsToRecord<'_>) -> Box<RawValue>) -> &RawValue {
-        if let Some(sent) = self.sent.take() {
-            self.recorded = record(&sent);
+    fn record(&mut self, recorder: Recorder<'_>) -> &RawValue {
+        if let Some((item, sent)) = self.sent.take() {
+            self.recorded = item.params(recorder, &sent);
         }
         &self.recorded
     }
@@ -131,7 +134,6 @@ struct Notes {
     /// Success, or else the message for the caller. `None` means that the request was cancelled.
     answer: Option<Result<(), String>>,
     result_bytes: Option<u64>,
-    ended_at: Option<Instant>,
 }
 
 impl RequestRecord {
@@ -201,6 +203,7 @@ impl RequestRecord {
             version: origin.version,
             params: Mutex::default(),
             notes: Mutex::default(),
+            ended_at: None,
         }))
     }
 
@@ -248,17 +251,21 @@ impl RequestRecord {
         let Some(request) = &self.request else {
             return;
         };
-        let sent = ParamsToRecord::new(params);
-        *lock(&request.params) = match sent.arguments_len() < LONG_ARGUMENTS {
-            true => RequestParams {
-                recorded: request.record_params(&sent),
+        let (recorder, sent) = (request.recorder(), ParamsToRecord::new(params));
+        let is_long = sent.arguments_len() >= LONG_ARGUMENTS;
+        let notes = lock(&request.notes);
+        let params = match is_long && recorder.arguments != Arguments::None {
+            false => RequestParams {
+                recorded: notes.item.params(recorder, &sent),
                 sent: None,
             },
-            false => RequestParams {
+            true => RequestParams {
                 recorded: Box::default(),
-                sent: Some(sent.into_owned()),
+                sent: Some((notes.item.clone(), sent.into_owned())),
             },
         };
+        drop(notes);
+        *lock(&request.params) = params;
     }
 
     /// Passes on a line of a run.
@@ -375,29 +382,37 @@ impl RequestRecord {
         ))
     }
 
+    /// Records long parameters on the blocking pool, and with them the request, if nothing else
+    /// is to be done for it.
+    fn record_long_params(&self) {
+        let Some(request) = &self.request else {
+            return;
+        };
+        if lock(&request.params).sent.is_none() {
+            return;
+        }
+        let request = Arc::clone(request);
+        tokio::task::spawn_blocking(move || {
+            let ended_at = Instant::now();
+            lock(&request.params).record(request.recorder());
+            if let Some(mut request) = Arc::into_inner(request) {
+                request.ended_at = Some(ended_at);
+            }
+        });
+    }
+
     /// Sets the final result of the request.
     pub(crate) fn finish(&self, result: &MethodResult) {
         self.operation.finish(result);
         self.span.finish(result);
-        self.note(|notes| {
-            notes.ended_at = Some(Instant::now());
-            match result {
-                Ok(result) => {
-                    notes.result_bytes = Some(result.len() as u64);
-                    notes.answer.get_or_insert(Ok(()));
-                }
-                Err(error) => notes.answer = Some(Err(error.message.to_string())),
+        self.note(|notes| match result {
+            Ok(result) => {
+                notes.result_bytes = Some(result.len() as u64);
+                notes.answer.get_or_insert(Ok(()));
             }
+            Err(error) => notes.answer = Some(Err(error.message.to_string())),
         });
-        if let Some(request) = &self.request
-            && lock(&request.params).sent.is_some()
-        {
-            // The record is written when they are hashed, because this holds the last reference.
-            let request = Arc::clone(request);
-            tokio::task::spawn_blocking(move || {
-                lock(&request.params).record(|sent| request.record_params(sent));
-            });
-        }
+        self.record_long_params();
         if let Some(observed) = &self.observed {
             let request = self.request.as_ref();
             observed.finish(
@@ -409,11 +424,6 @@ impl RequestRecord {
 }
 
 impl AuditedRequest {
-    fn record_params(&self, sent: &ParamsToRecord<'_>) -> Box<RawValue> {
-        let notes = lock(&self.notes);
-        notes.item.params(self.recorder(), sent)
-    }
-
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
             arguments: self.options.arguments,

@@ -12,7 +12,7 @@ impl AuditedRequest {
     /// Makes the record of a moment, and passes it on.
     pub(super) fn with_record<T>(&self, moment: Moment, pass: impl FnOnce(&Record<'_>) -> T) -> T {
         let mut params = lock(&self.params);
-        let params = params.record(|sent| self.record_params(sent));
+        let params = params.record(self.recorder());
         let notes = lock(&self.notes);
         let (event, is_over) = match moment {
             Moment::Begin => (RecordKind::Begin, false),
@@ -58,7 +58,7 @@ impl AuditedRequest {
             .details(details);
         pass(&match is_over {
             true => {
-                let ended_at = notes.ended_at.unwrap_or_else(Instant::now);
+                let ended_at = self.ended_at.unwrap_or_else(Instant::now);
                 record.duration(ended_at.duration_since(self.began_at))
             }
             false => record.timestamp(self.began),

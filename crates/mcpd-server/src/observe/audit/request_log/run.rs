@@ -74,6 +74,7 @@ impl RequestRecord {
                 _ => Err(notes.outcome.unwrap_or_default().to_owned()),
             });
         });
+        self.record_long_params();
     }
 }
 
