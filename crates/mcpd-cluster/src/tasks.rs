@@ -57,7 +57,8 @@ struct Inner {
     replicas: usize,
     runner: String,
     started: Instant,
-    open: OnceCell<Open>,
+    node: OnceCell<Node>,
+    bucket: OnceCell<Bucket>,
     roster: Mutex<Roster>,
     running: Mutex<Running>,
     /// The front of some task may be gone.
@@ -70,13 +71,6 @@ struct Running {
     keys: BTreeMap<String, TaskKey>,
     /// Those whose answers were handed out.
     answered: BTreeSet<String>,
-}
-
-/// Connection and bucket.
-#[derive(Debug)]
-struct Open {
-    node: Node,
-    bucket: Bucket,
 }
 
 /// Milliseconds since 1970.
@@ -104,7 +98,8 @@ impl SharedTasks {
                 settings,
                 replicas,
                 started: Instant::now(),
-                open: OnceCell::new(),
+                node: OnceCell::new(),
+                bucket: OnceCell::new(),
                 roster: Mutex::default(),
                 running: Mutex::default(),
                 is_doubtful: AtomicBool::new(false),
@@ -154,20 +149,27 @@ impl SharedTasks {
 }
 
 impl Inner {
-    /// Returns the connection and the bucket, opened by the first that needs them.
-    async fn open(&self) -> Result<&Open, String> {
-        let open = async {
+    /// Returns the connection, opened by the first that needs it.
+    async fn node(&self) -> Result<&Node, String> {
+        let connect = async || {
             let node = Node::connect(&self.settings).await;
-            let node = node.map_err(|error| format!("failed to {error}"))?;
-            let name = bucket_name(self.settings.cluster.as_str());
-            let bucket = node.open_bucket(&name, self.replicas).await?;
-            Ok(Open { node, bucket })
+            node.map_err(|error| format!("failed to {error}"))
         };
-        self.open.get_or_try_init(|| open).await
+        self.node.get_or_try_init(connect).await
+    }
+
+    /// Returns the bucket, opened by the first that needs it. A server without one keeps the
+    /// connection for the next attempt.
+    async fn bucket(&self) -> Result<&Bucket, String> {
+        let open = async || {
+            let name = bucket_name(self.settings.cluster.as_str());
+            self.node().await?.open_bucket(&name, self.replicas).await
+        };
+        self.bucket.get_or_try_init(open).await
     }
 
     async fn read(&self, key: &str) -> Result<Option<(Record, u64)>, String> {
-        let bucket = &self.open().await?.bucket;
+        let bucket = self.bucket().await?;
         let Some(revised) = bucket.get(key).await? else {
             return Ok(None);
         };
@@ -182,7 +184,7 @@ impl Inner {
     /// Writes a record if its revision is this one.
     async fn write(&self, key: &str, record: &Record, revision: u64) -> Result<bool, String> {
         let value = serde_json::to_vec(record).map_err(|error| error.to_string())?;
-        let bucket = &self.open().await?.bucket;
+        let bucket = self.bucket().await?;
         bucket.set(key, Bytes::from(value), revision).await
     }
 
@@ -211,7 +213,7 @@ impl Inner {
         let Some(name) = record_key(&key) else {
             return Err("the id of a task is no token".to_owned());
         };
-        let all = self.open().await?.bucket.keys("*.*").await?;
+        let all = self.bucket().await?.keys("*.*").await?;
         let prefix = format!("{}.", owner_token(&task.owner));
         let own = all.iter().filter(|key| key.starts_with(&prefix)).count();
         if own >= MAX_TASKS_PER_OWNER || all.len() >= MAX_TASKS {
@@ -265,7 +267,7 @@ impl Inner {
 
     /// Reads the records of a pattern, with their keys and revisions.
     async fn records(&self, pattern: &str) -> Result<Vec<(String, Record, u64)>, String> {
-        let keys = self.open().await?.bucket.keys(pattern).await?;
+        let keys = self.bucket().await?.keys(pattern).await?;
         let reads = keys.into_iter().map(async |key| {
             let read = self.read(&key).await?;
             Ok::<_, String>(read.map(|(record, revision)| (key, record, revision)))
@@ -351,7 +353,7 @@ impl Inner {
         self.change(key, change).await?;
         if let Some(Location::Worker { node, run, .. }) = location {
             // Its result is here, so the worker need not keep it any longer.
-            let own = &self.open().await?.node;
+            let own = self.node().await?;
             own.send_control(&node, Request::Release { run }, None);
         }
         self.forget(&key.id);

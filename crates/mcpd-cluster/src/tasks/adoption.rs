@@ -41,7 +41,7 @@ impl Inner {
     }
 
     async fn look(&self, last_scan: &mut Option<Instant>) -> Result<Option<StoredTask>, String> {
-        self.open().await?;
+        self.bucket().await?;
         let clock = self.started.elapsed();
         let (is_trusting, has_suspects) = {
             let roster = lock(&self.roster);
@@ -100,7 +100,7 @@ impl Inner {
         if judgement != Judgement::Unclear {
             return Ok(judgement);
         }
-        let node = &self.open().await?.node;
+        let node = self.node().await?;
         let question = Frame::new(
             Control::new(&node.identity(), Request::Ping),
             bytes::Bytes::new(),
@@ -148,7 +148,7 @@ impl Inner {
     /// Removes the records and parts of tasks that can't be read any more, and parts that no record
     /// names.
     async fn remove_expired(&self) -> Result<(), String> {
-        let bucket = &self.open().await?.bucket;
+        let bucket = self.bucket().await?;
         let now = now();
         for key in bucket.keys("*.*").await? {
             let Some(revised) = bucket.get(&key).await? else {

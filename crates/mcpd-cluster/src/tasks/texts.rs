@@ -18,7 +18,7 @@ impl Inner {
         if text.len() <= MAX_INLINE {
             return Ok(Text::Here(text));
         }
-        let bucket = &self.open().await?.bucket;
+        let bucket = self.bucket().await?;
         let name = format!("{:032x}", random_bits());
         let bytes = Bytes::from(text);
         let mut count = 0;
@@ -41,7 +41,7 @@ impl Inner {
             Text::Here(text) => return Ok(Some(text.clone())),
             Text::Parts { name, count } => (name, count),
         };
-        let bucket = &self.open().await?.bucket;
+        let bucket = self.bucket().await?;
         let mut bytes = Vec::new();
         for number in 0..*count {
             let part = bucket.get(&format!("{key}.{name}.{number}")).await?;

