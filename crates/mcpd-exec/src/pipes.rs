@@ -103,10 +103,7 @@ impl OutputReader {
         limits: &Limits,
         temporary: &Arc<Path>,
     ) -> io::Result<Self> {
-        let spill = (limits.keep > 0).then(|| {
-            // Exceeding the limit by a byte would raise SIGXFSZ in this process.
-            SpillWriter::new(temporary, limits.keep.min(os::file_size_limit()))
-        });
+        let spill = (limits.keep > 0).then(|| SpillWriter::new(temporary, limits.keep));
         let mut buffer = output.read;
         if output.pipe.is_some() {
             buffer.reserve(Self::INITIAL_BUFFER);

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::capture::without_cut_end;
+use crate::os;
 
 /// Number of bytes of the longest character.
 const MAX_CHAR: u64 = 4;
@@ -130,6 +131,10 @@ impl SpillWriter {
     /// Begins to write these pieces, up to the limit. A write that was begun before must be
     /// [flushed](Self::flush).
     pub(crate) fn write(&mut self, pieces: &[&[u8]]) {
+        if matches!(self.state, SpillState::Empty) {
+            // Exceeding the limit of the system by a byte would raise SIGXFSZ in this process.
+            self.limit = self.limit.min(os::file_size_limit());
+        }
         let room = self.limit - self.size;
         if room == 0 || pieces.iter().all(|piece| piece.is_empty()) {
             return;
