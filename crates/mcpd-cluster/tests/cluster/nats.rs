@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Settings that the operator's guide recommends.
@@ -45,10 +46,20 @@ pub(crate) fn program() -> Option<&'static Path> {
     program.as_deref()
 }
 
-/// Returns a port that nothing listens on.
+/// Returns a port that nothing listens on, and no other test gets. It is none of those that the
+/// system takes for outgoing connections: one of them could have it before a server does, or while
+/// that is down.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
+    const PORTS: u32 = 12_000;
+    static DRAWN: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id();
+    let ports = std::iter::repeat_with(|| {
+        let offset = (first + DRAWN.fetch_add(1, Ordering::Relaxed)) % PORTS;
+        20_000 + u16::try_from(offset).expect("it is small")
+    });
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let mut ports = ports.take(PORTS as usize).filter(is_free);
+    ports.next().expect("a port")
 }
 
 impl Nats {
