@@ -298,7 +298,7 @@ impl Job {
         }
         if let Some(precondition) = &command.precondition {
             if let Err(refused) = precondition.check() {
-                // Without a receiver nobody waits for it.
+                // Without a receiver, its run was dropped.
                 reply.send(Err(refused)).ok();
                 return;
             }

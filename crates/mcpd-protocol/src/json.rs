@@ -1,10 +1,10 @@
-//! Small readers for raw JSON text that serde's derive has no attribute for. Nothing here is
-//! public.
+//! Small readers for raw JSON text that serde's derive has no attribute for.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use memchr::memchr;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -81,13 +81,13 @@ pub(crate) fn optional_number<S: Serializer>(
 }
 
 /// Returns the string that a raw value spells, borrowed unless it holds an escape. `None` for any
-/// other kind of value.
-pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+/// other kind of value. A long one without escapes is not read like JSON once more.
+#[must_use]
+pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if quoted.contains('\\') {
-        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
-    } else {
-        Some(Cow::Borrowed(quoted))
+    match memchr(b'\\', quoted.as_bytes()) {
+        None => Some(Cow::Borrowed(quoted)),
+        Some(_) => serde_json::from_str(raw.get()).ok().map(Cow::Owned),
     }
 }
 

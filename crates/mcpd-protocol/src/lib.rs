@@ -124,6 +124,7 @@ pub use capabilities::{
     ClientCapabilities, ElicitationCapability, Implementation, ListCapability, ResourcesCapability,
     RootsCapability, SamplingCapability, ServerCapabilities,
 };
+pub use json::string as json_string;
 pub use method::{Method, NotificationMethod};
 pub use params::Params;
 pub use stamp::{CacheHint, CacheScope, ResultObject, ResultType, Stamp};

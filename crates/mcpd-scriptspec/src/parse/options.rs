@@ -51,8 +51,7 @@ pub(super) fn read<'a>(output: &HelpStream<'a>, spec: &mut ScriptSpec, report: &
         report.fault(Code::OptionsNotObject, root.span(), message);
         return;
     }
-    // Every iteration over the members of a value parses its text again.
-    let members: Vec<_> = root.members().collect();
+    let members = &document.members;
     let fields_of = |option: &Member<'a>| option.value.members();
     let fields_of_all: Vec<_> = members.iter().flat_map(fields_of).collect();
     let starts: BTreeSet<_> = members.iter().map(|member| member.key_span.start).collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use mcpd_protocol::Params;
+use mcpd_protocol::{Params, json_string};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde::Serialize;
 use serde_json::Value;
@@ -139,7 +139,7 @@ impl Recorded {
     }
 
     fn json(value: &RawValue) -> Self {
-        match string(value) {
+        match json_string(value) {
             Some(text) => Self::text(text),
             None if value.get().len() > MAX_VALUE || !is_readable(value.get()) => {
                 Self::digest(value.get())
@@ -274,16 +274,6 @@ impl Recorder<'_> {
             Some(Cow::Owned(json)) => String::from_utf8_lossy(&json).into_owned().into(),
             _ => json.into(),
         }
-    }
-}
-
-/// Returns the string that a raw value spells, borrowed if nothing in it is escaped: a long one is
-/// not read like JSON once more.
-fn string(value: &RawValue) -> Option<Cow<'_, str>> {
-    let quoted = value.get().strip_prefix('"')?.strip_suffix('"')?;
-    match memchr::memchr(b'\\', quoted.as_bytes()) {
-        None => Some(quoted.into()),
-        Some(_) => serde_json::from_str(value.get()).ok().map(Cow::Owned),
     }
 }
 
