@@ -48,7 +48,6 @@ use self::cgroup::{Group, Groups};
 use self::confinement::Confinement;
 use self::filter::{Filter, Sockets};
 use self::gateway::{Gateway, Way};
-pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
 use self::isolation::Isolation;
 use self::landlock::{Refusal, Ruleset};

@@ -31,8 +31,8 @@ pub(crate) use windows::{
 pub use crate::linux::Allocator;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 pub(crate) use crate::linux::{
-    Child, ExitWatch, InstalledClass, SpawnerClass, System, control_group, entry,
-    is_open_for_writing, prepare_memory, prepare_signals, release_memory, run_watchdog,
+    Child, ExitWatch, InstalledClass, SpawnerClass, System, control_group, is_open_for_writing,
+    prepare_memory, prepare_signals, release_memory, run_watchdog,
 };
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;

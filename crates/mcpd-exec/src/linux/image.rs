@@ -1,6 +1,6 @@
 //! Conversion of a command to the kernel's form: arguments, environment and resource limits.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -22,17 +22,6 @@ pub(crate) fn text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     Ok(CString::new(text.as_ref().as_bytes())?)
 }
 
-/// Returns `NAME=VALUE`.
-///
-/// # Errors
-///
-/// It contains a NUL byte.
-pub(crate) fn entry(name: &OsStr, value: &OsStr) -> io::Result<CString> {
-    Ok(CString::new(
-        [name.as_bytes(), b"=", value.as_bytes()].concat(),
-    )?)
-}
-
 /// Returns the image of a process with these arguments and the environment of `command`.
 pub(crate) fn image<'a>(
     command: &Command,
@@ -40,28 +29,21 @@ pub(crate) fn image<'a>(
     temporary: Option<&Path>,
     gate: Option<&Gate>,
 ) -> io::Result<Image> {
-    let mut own_variables: Vec<(&OsStr, OsString)> = Vec::new();
+    let mut changes: Vec<(&OsStr, Option<&OsStr>)> = Vec::new();
     if let Some(directory) = temporary {
         let names = command.temporary_variables().chain(["TMPDIR"]);
-        own_variables.extend(names.map(|name| (OsStr::new(name), directory.into())));
+        changes.extend(names.map(|name| (OsStr::new(name), Some(directory.as_os_str()))));
     }
-    let proxied = gate.into_iter().flat_map(Gate::variables);
-    own_variables.extend(proxied.map(|(name, value)| (OsStr::new(name), value.into())));
-    let is_own = |name: &OsStr| own_variables.iter().any(|(known, _)| *known == name);
-    let changes = command.changes.iter();
-    let set = changes.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
-    let set = set.filter(|(name, _)| !is_own(name)).chain(
-        own_variables
-            .iter()
-            .map(|(name, value)| (*name, value.as_os_str())),
-    );
-    Ok(Image::new(
-        arguments.into_iter().map(text).collect::<io::Result<_>>()?,
-        command.base_variables(),
-        |name| !command.changes.contains_key(name) && !is_own(name),
-        set.map(|(name, value)| entry(name, value))
-            .collect::<io::Result<_>>()?,
-    ))
+    let proxied: Vec<_> = gate.into_iter().flat_map(Gate::variables).collect();
+    let own = proxied.iter();
+    changes.extend(own.map(|(name, value)| (OsStr::new(name), Some(OsStr::new(value)))));
+    let own_count = changes.len();
+    for (name, value) in command.changed_variables() {
+        if !changes[..own_count].iter().any(|(own, _)| *own == name) {
+            changes.push((name, value));
+        }
+    }
+    Image::new(arguments, command.base_variables(), &changes)
 }
 
 /// Returns the resource limits of a process, none above the hard limit of this process.
@@ -89,4 +71,39 @@ pub(crate) fn resources(limits: &Limits, level: Level) -> Vec<(i32, u64, u64)> {
         Some((number as i32, soft, hard))
     });
     wanted.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variables::Variables;
+
+    fn image_of(command: &Command, temporary: Option<&Path>) -> io::Result<Image> {
+        image(command, [OsStr::new("/bin/true")], temporary, None)
+    }
+
+    #[test]
+    fn change_takes_the_place_of_an_inherited_variable() {
+        let inherited = ["KEPT", "REMOVED", "SET", "TMPDIR"];
+        let inherited = inherited.map(|name| (name, Some("old".into())));
+        let command = Command::new("/bin/true")
+            .inherit(&Variables::default().with(inherited))
+            .env("SET", "new")
+            .env("TMPDIR", "/own")
+            .env("ADDED", "=")
+            .env_remove("REMOVED")
+            .env_remove("UNKNOWN");
+        let image = image_of(&command, Some(Path::new("/run"))).unwrap();
+        let entries: Vec<_> = image.variables().map(|entry| entry.to_bytes()).collect();
+        let expected: [&[u8]; 4] = [b"KEPT=old", b"TMPDIR=/run", b"ADDED==", b"SET=new"];
+        assert_eq!(entries, expected);
+    }
+
+    #[test]
+    fn nul_byte_is_refused() {
+        let value = Command::new("/bin/true").env("A", "b\0c");
+        assert!(image_of(&value, None).is_err());
+        let arguments = [OsStr::new("/bin/true"), OsStr::new("a\0b")];
+        assert!(image(&Command::new("/bin/true"), arguments, None, None).is_err());
+    }
 }

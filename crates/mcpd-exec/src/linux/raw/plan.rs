@@ -1,10 +1,13 @@
 //! Plan of a start: what a child does on the way to its program.
 
 use std::ffi::{CStr, CString, OsStr};
+use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::ptr::null;
 
 use libc::{c_char, c_int};
+use memchr::{memchr, memchr_iter};
 use seccompiler::BpfProgramRef;
 
 use crate::sandbox::RunAs;
@@ -13,32 +16,56 @@ use crate::variables::Variables;
 /// Program with its arguments and environment, as the kernel takes them.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Owners of the strings that the pointers refer to.
-    _strings: [Vec<CString>; 2],
+    /// Arguments and own variables, each with a NUL at its end, to which the pointers refer.
+    _text: Vec<u8>,
+    /// Variables to which the other pointers refer.
     _inherited: Variables,
     pub(super) argv: Vec<*const c_char>,
     pub(super) envp: Vec<*const c_char>,
 }
 
 impl Image {
-    /// The first argument is the path of the program. Inherited variables are included if `keep`
-    /// is true of their name.
-    pub(crate) fn new(
-        arguments: Vec<CString>,
+    /// The first argument is the path of the program. A change takes the place of the inherited
+    /// variable of its name, and removes it without a value; names differ.
+    ///
+    /// # Errors
+    ///
+    /// An argument, a name or a value contains a NUL byte.
+    pub(crate) fn new<'a>(
+        arguments: impl IntoIterator<Item = &'a OsStr>,
         inherited: Variables,
-        keep: impl Fn(&OsStr) -> bool,
-        set: Vec<CString>,
-    ) -> Self {
-        let kept = inherited.entries().filter(|(name, _)| keep(name));
-        let entries = kept.map(|(_, entry)| entry);
-        let entries = entries.chain(set.iter().map(CString::as_c_str));
-        let argv = arguments.iter().map(|text| text.as_ptr());
-        Self {
-            argv: argv.chain([null()]).collect(),
-            envp: entries.map(CStr::as_ptr).chain([null()]).collect(),
-            _strings: [arguments, set],
-            _inherited: inherited,
+        changes: &[(&OsStr, Option<&OsStr>)],
+    ) -> io::Result<Self> {
+        let mut text = Vec::new();
+        let mut argument_count = 0;
+        for argument in arguments {
+            push(&mut text, &[argument])?;
+            argument_count += 1;
         }
+        for (name, value) in changes {
+            if let Some(value) = value {
+                push(&mut text, &[name, OsStr::new("="), value])?;
+            }
+        }
+        let mut start = 0;
+        let mut strings = memchr_iter(0, &text).map(|end| {
+            let string = text[start..=end].as_ptr().cast();
+            start = end + 1;
+            string
+        });
+        let argv = strings.by_ref().take(argument_count).chain([null()]);
+        let argv = argv.collect();
+        let replaced = changes.iter().filter_map(|(name, _)| inherited.entry(name));
+        let replaced: Vec<_> = replaced.map(CStr::as_ptr).collect();
+        let kept = inherited.entries().map(CStr::as_ptr);
+        let kept = kept.filter(|entry| !replaced.contains(entry));
+        let envp = kept.chain(strings).chain([null()]).collect();
+        Ok(Self {
+            argv,
+            envp,
+            _text: text,
+            _inherited: inherited,
+        })
     }
 
     /// Variables as `NAME=VALUE`.
@@ -47,6 +74,24 @@ impl Image {
         // SAFETY: each points to a string of this image, which it keeps.
         entries.map(|entry| unsafe { CStr::from_ptr(*entry) })
     }
+}
+
+/// Appends a string of these parts, with a NUL at its end.
+///
+/// # Errors
+///
+/// A part contains a NUL byte.
+fn push(text: &mut Vec<u8>, parts: &[&OsStr]) -> io::Result<()> {
+    text.reserve(parts.iter().map(|part| part.len()).sum::<usize>() + 1);
+    for part in parts {
+        let part = part.as_bytes();
+        if memchr(0, part).is_some() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        text.extend_from_slice(part);
+    }
+    text.push(0);
+    Ok(())
 }
 
 /// Steps of the child on its way to the program, in the order of the fields.

@@ -1,7 +1,7 @@
 //! Zygote: an interpreter that has started and waits for requests to fork. It is confined as the
 //! runs that it forks, holds no secrets, and never runs a script itself.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -19,7 +19,6 @@ use rustix::process::{Pid, Signal, getpid, pidfd_send_signal};
 
 use super::super::file_version::FileVersion;
 use super::super::filter::{Filter, Sockets};
-use super::super::image::text;
 use super::super::landlock::Ruleset;
 use super::super::pipe::{above_reserved, pipe};
 use super::super::raw::{self, Image, Privileges, SpawnPlan};
@@ -299,11 +298,10 @@ fn settings(key: &ZygoteKey) -> io::Result<Vec<u8>> {
 fn image(key: &ZygoteKey) -> io::Result<Image> {
     let loader = ["-c", LOADER].map(OsStr::new);
     let words = key.words.iter().map(OsString::as_os_str).chain(loader);
-    let words = words.map(text).collect::<io::Result<Vec<CString>>>()?;
     let variables = key.variables.iter();
-    let variables = variables.map(|(name, value)| super::super::image::entry(name, value));
-    let variables = variables.collect::<io::Result<_>>()?;
-    Ok(Image::new(words, Variables::default(), |_| true, variables))
+    let variables = variables.map(|(name, value)| (name.as_os_str(), Some(value.as_os_str())));
+    let variables: Vec<_> = variables.collect();
+    Image::new(words, Variables::default(), &variables)
 }
 
 /// Last line that was written to a pipe.
