@@ -190,7 +190,7 @@ impl Confinement {
     /// Privileges that the run is started with. Backends drop those of the run themselves.
     pub(crate) fn privileges(&self, command: &Command) -> Privileges {
         let sandbox = &command.sandbox;
-        let is_root = match sandbox.run_as {
+        let is_root = || match sandbox.run_as {
             Some(run_as) => run_as.user == 0,
             None => rustix::process::geteuid().is_root(),
         };
@@ -198,7 +198,7 @@ impl Confinement {
             None if sandbox.level == Level::None => Privileges::Kept,
             None => Privileges::Dropped,
             // Root can only map itself into a namespace with its rights.
-            Some(outside) if outside.is_transparent() && is_root => Privileges::NotGained,
+            Some(outside) if outside.is_transparent() && is_root() => Privileges::NotGained,
             Some(outside) if outside.is_transparent() => Privileges::Dropped,
             // It may need a program that gains rights.
             Some(_) => Privileges::Kept,
@@ -216,31 +216,43 @@ impl Confinement {
         for reason in std::mem::take(&mut self.skipped) {
             self.misses("write", reason);
         }
+        if let Some(reason) = self.uncounted_processes(command) {
+            self.misses("process limit", reason);
+        }
+    }
+
+    /// Returns the reason that the limit of processes, if there is one, counts others or none.
+    fn uncounted_processes(&self, command: &Command) -> Option<&'static str> {
+        if held_to(command).processes.is_none() || self.counts_processes() {
+            return None;
+        }
+        if self.outside.is_some() {
+            return Some(
+                "the kernel would count other processes of this user with those of the backend; counting only the run needs a control group",
+            );
+        }
         let is_own = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
-        let reason = match self.limits(command).processes {
-            None => return,
+        match is_own {
             // The user belongs to the namespace of the run alone.
-            Some(_) if is_own && self.isolation.is_some() => return,
-            Some(_) if self.outside.is_some() && self.group.is_some() => return,
-            Some(_) if self.outside.is_some() => {
-                "the kernel would count other processes of this user with those of the backend; counting only the run needs a control group"
-            }
-            Some(_) if is_own => {
-                "the kernel counts all processes and threads of this user, including those of this process; counting only the run needs a control group"
-            }
-            Some(_) => {
-                "the kernel does not count processes of root, and counts those of another user in all runs; counting only the run needs a control group"
-            }
-        };
-        self.misses("process limit", reason);
+            true if self.isolation.is_some() => None,
+            true => Some(
+                "the kernel counts all processes and threads of this user, including those of this process; counting only the run needs a control group",
+            ),
+            false => Some(
+                "the kernel does not count processes of root, and counts those of another user in all runs; counting only the run needs a control group",
+            ),
+        }
+    }
+
+    fn counts_processes(&self) -> bool {
+        matches!(&self.group, Some(group) if group.counts_processes)
     }
 
     /// Returns the limits of each single process.
     pub(crate) fn limits(&self, command: &Command) -> Limits {
         let mut limits = held_to(command);
         // The kernel would count processes of other runs too.
-        let is_counted = matches!(&self.group, Some(group) if group.counts_processes);
-        if is_counted || self.outside.is_some() {
+        if self.counts_processes() || self.outside.is_some() {
             limits.processes = None;
         }
         limits

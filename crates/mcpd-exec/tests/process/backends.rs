@@ -54,6 +54,17 @@ async fn bwrap_enforces_what_the_level_says() {
 }
 
 #[tokio::test]
+async fn process_limit_that_bwrap_would_share_is_reported() {
+    let Some(sandbox) = bwrap().await else { return };
+    let world = reaper();
+    let limits = limits(|limits| limits.processes = Some(100));
+    let outcome = world.run_in(sandbox, world.sh("true").limits(limits)).await;
+    let mut missing = outcome.enforced.missing.iter();
+    let is_told = missing.any(|missing| missing.mechanism == "process limit");
+    assert_eq!(is_told, !outcome.enforced.cgroup, "{:?}", outcome.enforced);
+}
+
+#[tokio::test]
 async fn bwrap_hides_what_is_hidden_and_keeps_the_rest_read_only() {
     let Some(sandbox) = bwrap().await else { return };
     let world = reaper();
