@@ -21,7 +21,7 @@ pub(super) extern "C" fn child(job: *mut c_void) -> c_int {
     // SAFETY: `spawn` passes a `ChildContext` and sleeps until the child is gone.
     let job = unsafe { &*job.cast::<ChildContext<'_>>() };
     // SAFETY: this is the child.
-    let Err((stage, errno)) = unsafe { become_program(job.plan) };
+    let Err((stage, errno)) = unsafe { become_program(job) };
     job.report.stage.store(stage as u32, Relaxed);
     job.report.errno.store(errno, Relaxed);
     // SAFETY: ends the child without running any exit handler of this process.
@@ -47,7 +47,8 @@ pub(super) fn try_step(
 /// # Safety
 ///
 /// Only for a child made by [`spawn`], like everything below.
-unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep> {
+unsafe fn become_program(job: &ChildContext<'_>) -> Result<Infallible, FailedStep> {
+    let plan = job.plan;
     // SAFETY: this is the child.
     unsafe {
         // In this order: mounts need the privileges that later steps drop. A change of user
@@ -94,7 +95,7 @@ unsafe fn become_program(plan: &SpawnPlan<'_>) -> Result<Infallible, FailedStep>
                 libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
             })?;
         }
-        reset_signals()?;
+        reset_signals(job.changed_signals)?;
         if let Some(filter) = plan.filter {
             let program = libc::sock_fprog {
                 len: filter.len() as u16,

@@ -1,6 +1,8 @@
 //! Signals of this process, and of a child on the way to its program.
 
 use std::ptr::{null, null_mut};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use libc::{c_int, c_long};
 
@@ -62,14 +64,43 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Resets all signals to their default action, then unblocks them. In this order, because a
+/// Signals that have another action than the default one, one bit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ChangedSignals(u32);
+
+impl ChangedSignals {
+    /// Time for which a result is used again. Each takes a system call for each signal, of which
+    /// a short run would notice the time, and hosts change their signals when they start.
+    const MAX_AGE: Duration = Duration::from_millis(50);
+
+    /// Returns those of this process, as of [`Self::MAX_AGE`] ago or later.
+    pub(super) fn of_this_process() -> Self {
+        static KNOWN: Mutex<Option<(Instant, ChangedSignals)>> = Mutex::new(None);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some((asked, changed)) if asked.elapsed() < Self::MAX_AGE => changed,
+            _ => known.insert((Instant::now(), Self::ask())).1,
+        }
+    }
+
+    fn ask() -> Self {
+        let is_changed = |signal: &c_int| action(*signal).sa_sigaction != libc::SIG_DFL;
+        let changed = (1..=LAST_SIGNAL).filter(is_changed);
+        Self(changed.fold(0, |bits, signal| bits | 1 << signal))
+    }
+
+    fn iter(self) -> impl Iterator<Item = c_int> {
+        (1..=LAST_SIGNAL).filter(move |signal| self.0 & 1 << signal != 0)
+    }
+}
+
+/// Resets these signals to their default action, then unblocks all. In this order, because a
 /// pending one would run our handler.
-pub(super) unsafe fn reset_signals() -> Result<(), FailedStep> {
+pub(super) unsafe fn reset_signals(changed: ChangedSignals) -> Result<(), FailedStep> {
     // SAFETY: an all-zero action is the default one, an all-zero set is empty.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
-        for signal in 1..=LAST_SIGNAL {
-            // Fails for KILL, STOP and those reserved by libc, which are never ignored.
+        for signal in changed.iter() {
             libc::sigaction(signal, &raw const default, null_mut());
         }
         let empty: libc::sigset_t = std::mem::zeroed();
@@ -79,4 +110,17 @@ pub(super) unsafe fn reset_signals() -> Result<(), FailedStep> {
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_signals_with_another_action_are_reset() {
+        let changed: Vec<_> = ChangedSignals::ask().iter().collect();
+        // Every Rust program ignores the first, and none the second.
+        assert!(changed.contains(&libc::SIGPIPE), "{changed:?}");
+        assert!(!changed.contains(&libc::SIGUSR2), "{changed:?}");
+    }
 }

@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use super::check_call;
 use super::child::child;
 use super::plan::{SETUP_STAGES, SetupStage, SpawnPlan};
-use super::signals::BlockedSignals;
+use super::signals::{BlockedSignals, ChangedSignals};
 use super::wait::reap;
 
 /// Returns whether `close_range` can mark descriptors close-on-exec in a child (Linux 5.11), even
@@ -55,6 +55,7 @@ pub(super) struct ChildReport {
 
 pub(super) struct ChildContext<'a> {
     pub(super) plan: &'a SpawnPlan<'a>,
+    pub(super) changed_signals: ChangedSignals,
     pub(super) report: ChildReport,
 }
 
@@ -70,6 +71,7 @@ thread_local! {
 pub(crate) fn spawn(plan: &SpawnPlan<'_>) -> Result<Spawned, Failure> {
     let mut job = ChildContext {
         plan,
+        changed_signals: ChangedSignals::of_this_process(),
         report: ChildReport::default(),
     };
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
