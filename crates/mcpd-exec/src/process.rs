@@ -43,6 +43,7 @@ pub(crate) struct Process {
 #[derive(Debug)]
 struct LiveProcess {
     child: Child,
+    has_exited: bool,
     /// Given back when the process is reaped, not when it is killed.
     _slot: RunSlot,
     /// The caller's value, with the same lifetime.
@@ -99,6 +100,7 @@ impl Process {
             enforced: child.enforcement().clone(),
             live: Some(LiveProcess {
                 child,
+                has_exited: false,
                 _slot: slot,
                 _held: held,
                 long_run: None,
@@ -143,9 +145,7 @@ impl Process {
 
     /// Returns whether the leader has ended; the group can still be signalled.
     pub(crate) fn has_exited(&mut self) -> bool {
-        self.live
-            .as_mut()
-            .is_some_and(|live| live.child.has_exited())
+        self.live.as_mut().is_some_and(LiveProcess::has_exited)
     }
 
     /// Waits a while for its end, and reads all its output if it comes in time.
@@ -182,7 +182,7 @@ impl Process {
         };
         // In this order: only when the leader has ended do the processes that it leaves become
         // orphans.
-        if live.child.has_exited() && live.child.is_alone().unwrap_or(!live.child.is_confined()) {
+        if live.has_exited() && live.child.is_alone().unwrap_or(!live.child.is_confined()) {
             let leftovers = live.child.counts_leftovers().then_some(0);
             return End::Over(live.reap(leftovers));
         }
@@ -218,6 +218,12 @@ impl Process {
 }
 
 impl LiveProcess {
+    /// Returns whether the leader has ended; the kernel is not asked again once it has.
+    fn has_exited(&mut self) -> bool {
+        self.has_exited = self.has_exited || self.child.has_exited();
+        self.has_exited
+    }
+
     /// Reaps a leader that has ended.
     fn reap(&mut self, leftovers: Option<u32>) -> Remains {
         // An error means that it was reaped elsewhere, so its number must not be signalled any
@@ -287,7 +293,7 @@ impl DyingRun {
     fn check_grace(&mut self) -> bool {
         let has_grace = self.grace.as_ref().is_some_and(|grace| {
             let has_time = grace.end.is_none_or(|end| Instant::now() < end);
-            has_time && !self.live.child.has_exited()
+            has_time && !self.live.has_exited()
         });
         if !has_grace {
             self.end_grace();

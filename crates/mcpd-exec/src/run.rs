@@ -158,6 +158,16 @@ impl Run<'_> {
         self.stdout.take(on_line.as_deref_mut());
         self.stderr.take(on_line);
         self.check_output();
+        if self.process.has_exited() && !self.holds_pipes() {
+            // Most runs are over here, and need no timer for what follows.
+            self.exited = true;
+            self.stage = self.stage.max(Stage::Leaving);
+            self.end_if_over();
+            if self.remains.is_none() {
+                self.enter(self.stage, self.limits.drain);
+            }
+            return Ok(());
+        }
         self.check_exit();
         if !self.exited {
             self.process.mark_long();

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::ptr::null;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use libc::{c_int, c_void};
@@ -42,19 +43,34 @@ pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage
 }
 
 pub(super) fn usage_from(usage: &libc::rusage) -> Usage {
-    let peak = |usage: &libc::rusage| usage.ru_maxrss.unsigned_abs() * 1024;
-    // Before `execve`, a child has our memory, and the kernel counts that in its peak.
-    let ours = peak(&own_usage());
     let time = |time: libc::timeval| {
         Duration::new(
             time.tv_sec.unsigned_abs(),
             time.tv_usec.unsigned_abs() as u32 * 1000,
         )
     };
+    let peak = peak(usage);
     Usage {
         user: time(usage.ru_utime),
         system: time(usage.ru_stime),
-        peak_memory: Some(peak(usage)).filter(|peak| *peak > ours),
+        peak_memory: exceeds_own_peak(peak).then_some(peak),
+    }
+}
+
+/// Peak of the resident memory, in bytes.
+fn peak(usage: &libc::rusage) -> u64 {
+    usage.ru_maxrss.unsigned_abs() * 1024
+}
+
+/// Returns whether this peak of a child is its own: before `execve` it has our memory, and the
+/// kernel counts that.
+fn exceeds_own_peak(child: u64) -> bool {
+    // Ours never sinks, so most children are told by a former one.
+    static OURS: AtomicU64 = AtomicU64::new(0);
+    child > OURS.load(Relaxed) && {
+        let ours = peak(&own_usage());
+        OURS.store(ours, Relaxed);
+        child > ours
     }
 }
 
