@@ -32,6 +32,13 @@ use crate::warm::WarmStart;
 /// ```
 #[derive(Clone)]
 pub struct Command {
+    /// On the heap: a command passes many methods and futures, each of which would copy it.
+    pub(crate) parts: Box<Parts>,
+}
+
+/// Parts of a [`Command`].
+#[derive(Clone)]
+pub(crate) struct Parts {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
     /// The variables to start from. `None` inherits those of this process when the run starts.
@@ -75,7 +82,7 @@ impl fmt::Debug for Precondition {
 impl Command {
     /// Creates a command without arguments or input, with the caller's environment and directory.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
-        Self {
+        let parts = Parts {
             program: PathBuf::from(program.as_ref()),
             args: Vec::new(),
             inherited: None,
@@ -92,22 +99,25 @@ impl Command {
             observer: None,
             precondition: None,
             warm: None,
+        };
+        Self {
+            parts: Box::new(parts),
         }
     }
 
     /// Program as it was given.
     pub fn program(&self) -> &Path {
-        &self.program
+        &self.parts.program
     }
 
     /// Arguments, in order.
     pub fn arguments(&self) -> impl Iterator<Item = &OsStr> {
-        self.args.iter().map(OsString::as_os_str)
+        self.parts.args.iter().map(OsString::as_os_str)
     }
 
     /// Variables that this command sets, by name; `None` removes one.
     pub fn changed_variables(&self) -> impl Iterator<Item = (&OsStr, Option<&OsStr>)> {
-        let changes = self.changes.iter();
+        let changes = self.parts.changes.iter();
         changes.map(|(name, value)| (name.as_os_str(), value.as_deref()))
     }
 
@@ -116,27 +126,28 @@ impl Command {
         let inherited = self.base_variables();
         let names = inherited.iter().map(|(name, _)| name);
         names
-            .filter(|name| !self.changes.contains_key(*name))
+            .filter(|name| !self.parts.changes.contains_key(*name))
             .map(OsStr::to_owned)
             .collect()
     }
 
     /// Bytes on the standard input of the process, if it has any.
     pub fn input(&self) -> Option<&[u8]> {
-        self.stdin.as_deref()
+        self.parts.stdin.as_deref()
     }
 
     /// Appends an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.args.push(arg.as_ref().to_owned());
+        self.parts.args.push(arg.as_ref().to_owned());
         self
     }
 
     /// Appends arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        self.args
+        self.parts
+            .args
             .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
@@ -144,7 +155,8 @@ impl Command {
     /// Sets a variable, inherited or not.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.changes
+        self.parts
+            .changes
             .insert(name.as_ref().to_owned(), Some(value.as_ref().to_owned()));
         self
     }
@@ -152,7 +164,7 @@ impl Command {
     /// Removes a variable, inherited or not.
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
-        self.changes.insert(name.as_ref().to_owned(), None);
+        self.parts.changes.insert(name.as_ref().to_owned(), None);
         self
     }
 
@@ -166,14 +178,14 @@ impl Command {
     /// [`env_remove`](Self::env_remove), before or after, stay.
     #[must_use]
     pub fn inherit(mut self, variables: &Variables) -> Self {
-        self.inherited = Some(variables.clone());
+        self.parts.inherited = Some(variables.clone());
         self
     }
 
     /// Sets the directory the process starts in.
     #[must_use]
     pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
-        self.current_dir = Some(dir.as_ref().to_owned());
+        self.parts.current_dir = Some(dir.as_ref().to_owned());
         self
     }
 
@@ -181,7 +193,7 @@ impl Command {
     /// when it was chosen it was none, and another process has replaced it.
     #[must_use]
     pub fn fixed_directory(mut self) -> Self {
-        self.has_fixed_directory = true;
+        self.parts.has_fixed_directory = true;
         self
     }
 
@@ -190,7 +202,7 @@ impl Command {
     /// [`current_dir`](Self::current_dir).
     #[must_use]
     pub fn start_in_temporary_directory(mut self) -> Self {
-        self.starts_in_temporary = true;
+        self.parts.starts_in_temporary = true;
         self
     }
 
@@ -198,14 +210,14 @@ impl Command {
     /// null device.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {
-        self.stdin = Some(bytes.into());
+        self.parts.stdin = Some(bytes.into());
         self
     }
 
     /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.parts.limits = limits;
         self
     }
 
@@ -213,7 +225,7 @@ impl Command {
     /// commands share one: a sandbox is long, and results derived from it are cached per `Arc`.
     #[must_use]
     pub fn sandbox(mut self, sandbox: impl Into<Arc<Sandbox>>) -> Self {
-        self.sandbox = sandbox.into();
+        self.parts.sandbox = sandbox.into();
         self
     }
 
@@ -223,7 +235,7 @@ impl Command {
     /// does not open a path that is [hidden](Sandbox::hidden) by name.
     #[must_use]
     pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
-        self.visible.push(path.as_ref().to_owned());
+        self.parts.visible.push(path.as_ref().to_owned());
         self
     }
 
@@ -232,7 +244,7 @@ impl Command {
     /// vanish afterwards. `TMPDIR` is always one.
     #[must_use]
     pub fn temporary(mut self, variable: &'static str) -> Self {
-        self.temporary.push(variable);
+        self.parts.temporary.push(variable);
         self
     }
 
@@ -240,7 +252,7 @@ impl Command {
     /// dropped may go on for its [`grace`](Limits::grace), and holds `what` for as long.
     #[must_use]
     pub fn hold(mut self, what: Arc<dyn Any + Send + Sync>) -> Self {
-        self.held = Some(what);
+        self.parts.held = Some(what);
         self
     }
 
@@ -249,7 +261,7 @@ impl Command {
     /// not block.
     #[must_use]
     pub fn on_connection(mut self, observe: Arc<dyn Fn(Connection) + Send + Sync>) -> Self {
-        self.observer = Some(ConnectionObserver(observe));
+        self.parts.observer = Some(ConnectionObserver(observe));
         self
     }
 
@@ -262,7 +274,7 @@ impl Command {
         mut self,
         check: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
     ) -> Self {
-        self.precondition = Some(Precondition(check));
+        self.parts.precondition = Some(Precondition(check));
         self
     }
 
@@ -270,7 +282,7 @@ impl Command {
     /// possible. What it was is in [`Outcome::warmth`](crate::Outcome::warmth).
     #[must_use]
     pub fn warm(mut self, warm: WarmStart) -> Self {
-        self.warm = Some(warm);
+        self.parts.warm = Some(warm);
         self
     }
 
@@ -282,9 +294,9 @@ impl Command {
     ///
     /// The directory of this process can't be determined.
     pub(crate) fn needed_paths(&self, program: &Path) -> io::Result<Vec<PathBuf>> {
-        let start = match &self.current_dir {
+        let start = match &self.parts.current_dir {
             // A directory that it does not start in need not be visible.
-            _ if self.starts_in_temporary => None,
+            _ if self.parts.starts_in_temporary => None,
             Some(directory) => Some(std::path::absolute(directory)?),
             None => Some(env::current_dir()?),
         };
@@ -292,31 +304,34 @@ impl Command {
         let own = [program.to_owned()].into_iter().chain(start);
         Ok(own
             .chain(beside)
-            .chain(self.visible.iter().cloned())
+            .chain(self.parts.visible.iter().cloned())
             .collect())
     }
 
     /// Returns the variables that the process starts from.
     pub(crate) fn base_variables(&self) -> Variables {
-        let inherited = self.inherited.as_ref();
+        let inherited = self.parts.inherited.as_ref();
         inherited.map_or_else(|| Variables::of_this_process(|_| true), Clone::clone)
     }
 
     /// Starting directory of the process, if it is not that of this process.
     pub fn directory(&self) -> Option<&Path> {
-        self.current_dir.as_deref()
+        self.parts.current_dir.as_deref()
     }
 
     /// Names of the variables among [`temporary`](Self::temporary) that have no value of their
     /// own.
     pub(crate) fn temporary_variables(&self) -> impl Iterator<Item = &'static str> {
-        let names = self.temporary.iter().copied();
+        let names = self.parts.temporary.iter().copied();
         names.filter(|name| self.variable(name).is_none_or(|value| value.is_empty()))
     }
 
     /// Returns the value that `name` will have in the process.
     pub fn variable(&self, name: &str) -> Option<OsString> {
-        match (self.changes.get(OsStr::new(name)), &self.inherited) {
+        match (
+            self.parts.changes.get(OsStr::new(name)),
+            &self.parts.inherited,
+        ) {
             (Some(change), _) => change.clone(),
             (None, Some(inherited)) => inherited.get(name).map(OsStr::to_owned),
             (None, None) => env::var_os(name),
@@ -329,16 +344,16 @@ impl Command {
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
-            .field("program", &self.program)
-            .field("args", &self.args.len())
-            .field("inherited", &self.inherited)
-            .field("env", &self.changes.keys())
-            .field("current_dir", &self.current_dir)
-            .field("starts_in_temporary", &self.starts_in_temporary)
-            .field("stdin", &self.stdin.as_ref().map(Bytes::len))
-            .field("limits", &self.limits)
-            .field("sandbox", &self.sandbox)
-            .field("visible", &self.visible)
+            .field("program", &self.parts.program)
+            .field("args", &self.parts.args.len())
+            .field("inherited", &self.parts.inherited)
+            .field("env", &self.parts.changes.keys())
+            .field("current_dir", &self.parts.current_dir)
+            .field("starts_in_temporary", &self.parts.starts_in_temporary)
+            .field("stdin", &self.parts.stdin.as_ref().map(Bytes::len))
+            .field("limits", &self.parts.limits)
+            .field("sandbox", &self.parts.sandbox)
+            .field("visible", &self.parts.visible)
             .finish()
     }
 }

@@ -326,16 +326,16 @@ impl Executor {
         };
         let queued = (started.at - arrived).saturating_sub(started.spawn);
         let exhausted = |source| StartError::Resource {
-            program: command.program.clone(),
+            program: command.parts.program.clone(),
             source,
         };
         let mut started = started;
         let proxy = started.proxy.take().map(|(listener, password)| {
-            let list = command.sandbox.destinations.clone();
-            Proxy::serve(listener, password, list, command.observer.clone())
+            let list = command.parts.sandbox.destinations.clone();
+            Proxy::serve(listener, password, list, command.parts.observer.clone())
         });
         let proxy = proxy.transpose().map_err(exhausted)?;
-        let (limits, temporary) = (&command.limits, &self.0.temporary);
+        let (limits, temporary) = (&command.parts.limits, &self.0.temporary);
         let ended = run::run(started, limits, temporary, on_line, cancel, stop, queued).await;
         if let Some(proxy) = proxy {
             proxy.end().await;

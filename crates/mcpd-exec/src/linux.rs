@@ -172,7 +172,7 @@ impl System {
         if let Some(watchdog) = &self.watchdog {
             watchdog.wake();
         }
-        let warm = command.warm.as_ref();
+        let warm = command.parts.warm.as_ref();
         let warm = warm.map(|warm| self.start_warm(command, program, warm));
         let reason = match warm {
             Some(Ok(started)) => return Ok(started),
@@ -264,10 +264,10 @@ impl System {
             network: confinement.gateway.as_ref().and_then(Gateway::network),
             stdio: pipes.ends(self.null.as_fd()),
             handed: &handed,
-            limits: &resources(&confinement.limits(command), command.sandbox.level),
+            limits: &resources(&confinement.limits(command), command.parts.sandbox.level),
             cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
-            run_as: command.sandbox.run_as,
+            run_as: command.parts.sandbox.run_as,
             directory: directory_text.as_deref(),
             fixed: confinement.fixed_place(command),
             session: self.capabilities.has_terminal,
@@ -337,7 +337,7 @@ fn wait_for_start(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::
 /// Explains that the program was not started: by the kernel, or by a backend that has ended before.
 fn not_started(error: io::Error, stderr: OwnedFd, command: &Command, program: &Path) -> StartError {
     let is_early = error.kind() == io::ErrorKind::UnexpectedEof;
-    match command.sandbox.backend.filter(|_| is_early) {
+    match command.parts.sandbox.backend.filter(|_| is_early) {
         Some(backend) => refused_by(backend, outside::last_words(stderr), program),
         None => not_executed(error, command, program),
     }
@@ -351,7 +351,7 @@ fn refuse_missing(
     class: &InstalledClass,
 ) -> Result<(), StartError> {
     let enforced = &confinement.enforced;
-    let refuses = command.sandbox.missing == Missing::Refuse
+    let refuses = command.parts.sandbox.missing == Missing::Refuse
         || class.lacks_required_filter()
         || confinement.lacks_gateway(command)
         || confinement.lacks_backend(command);

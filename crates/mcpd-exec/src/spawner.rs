@@ -135,7 +135,7 @@ impl Spawners {
             reply,
         };
         self.push(job).map_err(|source| StartError::Resource {
-            program: command.program.clone(),
+            program: command.parts.program.clone(),
             source,
         })?;
         // The reply is only lost if the thread panics.
@@ -154,10 +154,10 @@ impl Spawners {
 
     /// Queues a job. Starts a thread for it if all are busy and the pool may grow.
     fn push(&self, job: Job) -> io::Result<()> {
-        if job.command.warm.is_some() {
+        if job.command.parts.warm.is_some() {
             self.system.prepare_warm_starts();
         }
-        let index = SpawnerClass::index_for(&job.command.sandbox);
+        let index = SpawnerClass::index_for(&job.command.parts.sandbox);
         let queue = &self.pools[index].0;
         let mut state = queue.state();
         let limit = self.limit.current();
@@ -296,7 +296,7 @@ impl Job {
         if reply.is_closed() {
             return;
         }
-        if let Some(precondition) = &command.precondition {
+        if let Some(precondition) = &command.parts.precondition {
             if let Err(refused) = precondition.check() {
                 // Without a receiver, its run was dropped.
                 reply.send(Err(refused)).ok();
@@ -314,7 +314,7 @@ impl Job {
         {
             let outputs = [&mut started.stdout, &mut started.stderr];
             let is_wanted = || !reply.is_closed();
-            (started.process).wait_first(outputs, command.limits.wall, is_wanted);
+            (started.process).wait_first(outputs, command.parts.limits.wall, is_wanted);
         }
         // If the run was dropped meanwhile, `send` returns the process, and dropping it kills it.
         drop(reply.send(started));
@@ -333,7 +333,7 @@ fn start(
     let start_time = Instant::now();
     let spawned = system.start(command, &program, class)?;
     let at = Instant::now();
-    let process = Process::new(spawned.child, slot, command.held.clone(), reaper);
+    let process = Process::new(spawned.child, slot, command.parts.held.clone(), reaper);
     let proxy = spawned.proxy.transpose();
     // Without its proxy, the process is killed.
     let proxy = proxy.map_err(|source| StartError::Resource { program, source })?;
@@ -341,7 +341,10 @@ fn start(
         process,
         proxy,
         warmth: spawned.warmth,
-        stdin: feed(spawned.stdin, command.stdin.clone().unwrap_or_default()),
+        stdin: feed(
+            spawned.stdin,
+            command.parts.stdin.clone().unwrap_or_default(),
+        ),
         stdout: Output::new(spawned.stdout),
         stderr: Output::new(spawned.stderr),
         at,
@@ -383,7 +386,7 @@ fn feed(pipe: Option<Pipe>, mut rest: Bytes) -> Input {
 
 /// Returns the absolute path of the program.
 pub(crate) fn resolve(command: &Command) -> Result<PathBuf, StartError> {
-    let program = &command.program;
+    let program = &command.parts.program;
     if cfg!(windows) {
         // Windows does not fork, and std knows the suffixes of programs.
         return Ok(program.clone());

@@ -20,24 +20,24 @@ pub(super) const SHEBANG_LIMIT: u64 = 256;
 pub(crate) fn check(command: &Command) -> Result<(), StartError> {
     let nul = |text: &OsStr| text.as_encoded_bytes().contains(&0);
     // No file name contains NUL.
-    if nul(command.program.as_os_str()) {
+    if nul(command.parts.program.as_os_str()) {
         return Err(StartError::NotFound {
-            program: command.program.clone(),
+            program: command.parts.program.clone(),
         });
     }
-    if let Some(directory) = &command.current_dir
+    if let Some(directory) = &command.parts.current_dir
         && nul(directory.as_os_str())
     {
         return Err(StartError::CwdMissing {
             directory: directory.clone(),
         });
     }
-    if let Some(index) = command.args.iter().position(|arg| nul(arg)) {
+    if let Some(index) = command.parts.args.iter().position(|arg| nul(arg)) {
         return Err(StartError::InvalidArgument {
             position: index + 1,
         });
     }
-    for (name, value) in &command.changes {
+    for (name, value) in &command.parts.changes {
         let reason = if name.is_empty() {
             "the name is empty"
         } else if nul(name) {
@@ -59,7 +59,7 @@ pub(crate) fn check(command: &Command) -> Result<(), StartError> {
 pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) -> StartError {
     let fault = os::fault(&error);
     if let (Fault::Missing | Fault::Denied | Fault::NotDirectory, Some(directory)) =
-        (fault, &command.current_dir)
+        (fault, &command.parts.current_dir)
         && !os::can_enter(directory)
     {
         return StartError::CwdMissing {
@@ -155,7 +155,7 @@ pub(crate) fn inspect(command: &Command, program: &Path) -> Result<(), StartErro
         return Err(no_shebang(program, &start));
     }
     // A relative interpreter is resolved from the directory that the program starts in.
-    let directory = command.current_dir.clone().unwrap_or_default();
+    let directory = command.parts.current_dir.clone().unwrap_or_default();
     let fault = match interpreter(&start) {
         Some((interpreter, crlf)) if crlf || !can_execute(&directory.join(&interpreter)) => {
             Some((interpreter, crlf))
@@ -200,10 +200,8 @@ fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
     if name.starts_with('-') || name.contains('=') {
         return None;
     }
-    let wanted = Command {
-        program: name.into(),
-        ..command.clone()
-    };
+    let mut wanted = command.clone();
+    wanted.parts.program = name.into();
     let bare = name.trim_end_matches('\r');
     spawner::resolve(&wanted)
         .is_err()
@@ -248,7 +246,7 @@ fn diagnose_missing(program: PathBuf) -> StartError {
 /// Returns the entry that hides `program` or the interpreter in its first line, and the hidden
 /// file of the two.
 fn hidden_file(command: &Command, program: &Path) -> Option<(PathBuf, PathBuf)> {
-    let sandbox = &command.sandbox;
+    let sandbox = &command.parts.sandbox;
     let hides = |path: PathBuf| {
         let place = path.canonicalize().ok()?;
         let hidden = sandbox

@@ -64,7 +64,7 @@ impl Confinement {
         proc: Proc,
         way: Way,
     ) -> io::Result<Self> {
-        let sandbox = &command.sandbox;
+        let sandbox = &command.parts.sandbox;
         let mut confinement = Self {
             mark: system.capabilities.marks.then(Mark::next),
             fixed_directory: FixedDirectory::of(command)?,
@@ -113,7 +113,7 @@ impl Confinement {
 
     /// Limits the sockets of a run that has its own files and processes.
     fn limit_sockets(&mut self, command: &Command, system: &System) -> io::Result<()> {
-        let network = command.sandbox.network;
+        let network = command.parts.sandbox.network;
         match network {
             Network::Host => self.filter_late(Sockets::All, system),
             Network::Listed => self.limit_network(command, system, Way::Namespace)?,
@@ -138,7 +138,7 @@ impl Confinement {
         system: &System,
     ) -> io::Result<()> {
         self.enforced.backend = Some(backend);
-        if let Err(reason) = backend.check(&command.sandbox) {
+        if let Err(reason) = backend.check(&command.parts.sandbox) {
             self.misses(backend.as_str(), reason);
             return Ok(());
         }
@@ -178,7 +178,7 @@ impl Confinement {
     /// Returns whether the run can't be left to its backend, without which it must not run.
     pub(crate) fn lacks_backend(&self, command: &Command) -> bool {
         let is_ready = |outside: &Outside| !outside.needs_filter() || self.enforced.seccomp;
-        command.sandbox.backend.is_some() && !self.outside.as_ref().is_some_and(is_ready)
+        command.parts.sandbox.backend.is_some() && !self.outside.as_ref().is_some_and(is_ready)
     }
 
     /// Returns whether our first process runs in namespaces, and reports how the program ended.
@@ -189,7 +189,7 @@ impl Confinement {
 
     /// Privileges that the run is started with. Backends drop those of the run themselves.
     pub(crate) fn privileges(&self, command: &Command) -> Privileges {
-        let sandbox = &command.sandbox;
+        let sandbox = &command.parts.sandbox;
         let is_root = || match sandbox.run_as {
             Some(run_as) => run_as.user == 0,
             None => rustix::process::geteuid().is_root(),
@@ -231,7 +231,8 @@ impl Confinement {
                 "the kernel would count other processes of this user with those of the backend; counting only the run needs a control group",
             );
         }
-        let is_own = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
+        let is_own =
+            command.parts.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
         match is_own {
             // The user belongs to the namespace of the run alone.
             true if self.isolation.is_some() => None,
@@ -264,7 +265,7 @@ impl Confinement {
             return outside.words().iter().map(OsString::as_os_str).collect();
         }
         let first = self.isolation.as_ref().map(|_| OsStr::new("init"));
-        let arguments = command.args.iter().map(OsString::as_os_str);
+        let arguments = command.parts.args.iter().map(OsString::as_os_str);
         let words = first.into_iter().chain([program.as_os_str()]);
         words.chain(arguments).collect()
     }
@@ -284,7 +285,7 @@ impl Confinement {
 
     /// Returns the directory that the program starts in, unless it is that of this process.
     pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
-        if command.starts_in_temporary
+        if command.parts.starts_in_temporary
             && let Some(temporary) = self.temporary()
         {
             return Some(temporary);
@@ -293,13 +294,13 @@ impl Confinement {
         let fixed = self.fixed_directory.as_ref().map(FixedDirectory::entrance);
         let outside = self.outside.as_ref().map(Outside::directory);
         let own = isolated.or(outside).or(fixed);
-        own.or(command.current_dir.as_deref())
+        own.or(command.parts.current_dir.as_deref())
     }
 
     /// Returns the directory that the program must start in, whatever its path leads to. A
     /// backend, and a temporary directory, have places of their own.
     pub(crate) fn fixed_place(&self, command: &Command) -> Option<FixedPlace<'_>> {
-        let is_temporary = command.starts_in_temporary && self.temporary().is_some();
+        let is_temporary = command.parts.starts_in_temporary && self.temporary().is_some();
         let fixed = self.fixed_directory.as_ref();
         let fixed = fixed.filter(|_| self.outside.is_none() && !is_temporary);
         fixed.map(FixedDirectory::place)
@@ -399,7 +400,7 @@ impl Confinement {
             },
             system,
         );
-        match Gateway::prepare(&command.sandbox, way) {
+        match Gateway::prepare(&command.parts.sandbox, way) {
             Ok(gateway) => {
                 if way == Way::Port {
                     self.misses(
@@ -420,8 +421,8 @@ impl Confinement {
 
     /// Returns whether the network can't be limited as it has to be.
     pub(crate) fn lacks_gateway(&self, command: &Command) -> bool {
-        let is_limited =
-            command.sandbox.level > Level::None && command.sandbox.network == Network::Listed;
+        let is_limited = command.parts.sandbox.level > Level::None
+            && command.parts.sandbox.network == Network::Listed;
         is_limited && (self.gateway.is_none() || !self.enforced.seccomp)
     }
 
@@ -454,7 +455,7 @@ impl Confinement {
     }
 
     fn rule(&mut self, command: &Command, program: &Path, system: &System) -> io::Result<()> {
-        let sandbox = &command.sandbox;
+        let sandbox = &command.parts.sandbox;
         let mut temporary = system.directories.lease(sandbox.run_as)?;
         // For most runs this is empty, and then many runs share their rules.
         let mut needed = command.needed_paths(program)?;
@@ -485,9 +486,9 @@ impl Confinement {
 
 /// Returns the limits of a command, plus the processes of its namespaces that are not its own.
 fn held_to(command: &Command) -> Limits {
-    let mut limits = command.limits.at(command.sandbox.level);
-    if command.sandbox.level == Level::Strict {
-        let own = match command.sandbox.backend {
+    let mut limits = command.parts.limits.at(command.parts.sandbox.level);
+    if command.parts.sandbox.level == Level::Strict {
+        let own = match command.parts.sandbox.backend {
             None => 1,
             Some(_) => 2,
         };

@@ -34,8 +34,8 @@ impl FixedDirectory {
     ///
     /// It has links now, or can't be opened.
     pub(crate) fn of(command: &Command) -> io::Result<Option<Self>> {
-        let directory = command.current_dir.as_deref();
-        let Some(path) = directory.filter(|_| command.has_fixed_directory) else {
+        let directory = command.parts.current_dir.as_deref();
+        let Some(path) = directory.filter(|_| command.parts.has_fixed_directory) else {
             return Ok(None);
         };
         let path = std::path::absolute(path)?;

@@ -39,16 +39,16 @@ impl Isolation {
         plans: &MountPlanCache,
         proc: Proc,
     ) -> io::Result<Self> {
-        let directory = match &command.current_dir {
+        let directory = match &command.parts.current_dir {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
         };
         let needed = command.needed_paths(program)?;
         let visible: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
-        let plan = plans.get(&command.sandbox, &visible, proc)?;
+        let plan = plans.get(&command.parts.sandbox, &visible, proc)?;
         let (status, theirs) = StatusPipe::new()?;
         Ok(Self {
-            flags: namespaces::flags(command.sandbox.run_as),
+            flags: namespaces::flags(command.parts.sandbox.run_as),
             plan,
             directory,
             status,

@@ -66,24 +66,24 @@ impl Outside {
                 "the variable `{name}` would act on `{backend}` itself, outside of the confinement; set it in the script"
             )));
         }
-        let directory = match &command.current_dir {
-            _ if command.starts_in_temporary => PathBuf::from("/tmp"),
+        let directory = match &command.parts.current_dir {
+            _ if command.parts.starts_in_temporary => PathBuf::from("/tmp"),
             Some(directory) => std::path::absolute(directory)?,
             None => env::current_dir()?,
         };
         let needed = command.needed_paths(program)?;
         let visible: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
         let view = View {
-            sandbox: &command.sandbox,
+            sandbox: &command.parts.sandbox,
             visible: &visible,
         };
         let (mounts, skipped) = Mounts::of(&view, Proc::Own, &mut PathWatch::new())?;
         let own = [program.as_os_str().to_owned()];
         let launch = Launch {
             programs,
-            words: &[&own, &command.args[..]].concat(),
+            words: &[&own, &command.parts.args[..]].concat(),
             directory: &directory,
-            network: command.sandbox.network,
+            network: command.parts.sandbox.network,
             variables: &variables(command),
             layers: &mounts.layers()?,
         };
@@ -194,7 +194,7 @@ fn variables(command: &Command) -> Vec<OsString> {
 ///
 /// The first reason that was found.
 pub(crate) fn inspect(command: &Command, program: &Path) -> Result<(), StartError> {
-    match command.sandbox.backend {
+    match command.parts.sandbox.backend {
         Some(backend) if !launcher::of(backend).is_transparent() => {
             diagnosis::inspect(command, program)
         }
@@ -224,8 +224,8 @@ fn loader_variable(command: &Command) -> Option<String> {
         let name = name.to_string_lossy();
         name.starts_with("LD_") || LOADER_VARIABLES.contains(&&*name)
     };
-    let inherited = command.inherited.iter().flat_map(|base| base.iter());
-    let changes = command.changes.iter();
+    let inherited = command.parts.inherited.iter().flat_map(|base| base.iter());
+    let changes = command.parts.changes.iter();
     let set = changes.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
     let all = inherited.chain(set);
     let mut foreign = all.filter(|(name, value)| env::var_os(name).as_deref() != Some(*value));

@@ -35,7 +35,7 @@ impl Pipes {
     pub(crate) fn new(command: &Command) -> io::Result<Self> {
         let pipe = || {
             let (read, write) = pipe()?;
-            if let Some(RunAs { user, group }) = command.sandbox.run_as {
+            if let Some(RunAs { user, group }) = command.parts.sandbox.run_as {
                 let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
                 // Root without CAP_CHOWN can't change the owner; go on without.
                 fchown(&read, Some(user), Some(group)).ok();
@@ -45,7 +45,7 @@ impl Pipes {
         let to_process = |(theirs, ours)| PipeEnds { ours, theirs };
         let from_process = |(ours, theirs)| PipeEnds { ours, theirs };
         Ok(Self {
-            stdin: (command.stdin.is_some().then(pipe).transpose()?).map(to_process),
+            stdin: (command.parts.stdin.is_some().then(pipe).transpose()?).map(to_process),
             stdout: from_process(pipe()?),
             stderr: from_process(pipe()?),
         })

@@ -41,8 +41,8 @@ impl StartFailure {
         let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
         Self {
             is_refused_mount: is_refused && failure.stage == SetupStage::Namespaces,
-            is_refused_network: command.sandbox.level == Level::Guarded
-                && command.sandbox.network == Network::Listed
+            is_refused_network: command.parts.sandbox.level == Level::Guarded
+                && command.parts.sandbox.network == Network::Listed
                 && matches!(failure.stage, SetupStage::Clone | SetupStage::Network)
                 && is_refusal(&failure.error),
             error: explain(failure, command, program, directory),
@@ -66,9 +66,13 @@ fn explain(
     let is_replaced = matches!(error.raw_os_error(), Some(libc::ESTALE | libc::ELOOP));
     match stage {
         SetupStage::Namespaces | SetupStage::Directory
-            if command.has_fixed_directory && is_replaced =>
+            if command.parts.has_fixed_directory && is_replaced =>
         {
-            let directory = command.current_dir.as_deref().unwrap_or(Path::new("."));
+            let directory = command
+                .parts
+                .current_dir
+                .as_deref()
+                .unwrap_or(Path::new("."));
             unprepared(replaced(directory), &program)
         }
         SetupStage::Exec => not_executed(error, command, &program),
@@ -76,7 +80,7 @@ fn explain(
             directory: directory.map(Path::to_owned).unwrap_or_default(),
         },
         SetupStage::Clone | SetupStage::Namespaces | SetupStage::Network
-            if command.sandbox.level == Level::Strict && is_refusal(&error) =>
+            if command.parts.sandbox.level == Level::Strict && is_refusal(&error) =>
         {
             let reason = format!(
                 "the kernel refuses them ({error}); a container's seccomp profile, `user.max_user_namespaces`, \
@@ -105,7 +109,12 @@ fn explain(
 /// there.
 pub(super) fn not_executed(error: io::Error, command: &Command, program: &Path) -> StartError {
     let program = program.to_owned();
-    match command.limits.at(command.sandbox.level).processes {
+    match command
+        .parts
+        .limits
+        .at(command.parts.sandbox.level)
+        .processes
+    {
         Some(limit) if error.kind() == io::ErrorKind::WouldBlock => {
             StartError::TooManyProcesses { program, limit }
         }

@@ -263,7 +263,7 @@ impl System {
         let needed = command
             .needed_paths(program)
             .map_err(|error| error.to_string())?;
-        let sandbox = &command.sandbox;
+        let sandbox = &command.parts.sandbox;
         let zygote = self.warm.zygote(ZygoteKey {
             words: found.words.clone(),
             modules: warm.clone(),
@@ -305,7 +305,7 @@ impl System {
             script: &found.script,
             line: &found.line,
             directory: Some(&directory),
-            limits: &resources(&confinement.limits(command), command.sandbox.level),
+            limits: &resources(&confinement.limits(command), command.parts.sandbox.level),
             mark: confinement.mark.map(|mark| mark.value()),
             session: self.capabilities.has_terminal,
             has_group: group.is_some(),
@@ -356,14 +356,14 @@ fn abandon(pid: Option<Pid>, reason: Option<String>) -> String {
 
 /// Checks that the confinement of a run can be that of a fork.
 fn check(command: &Command) -> Result<(), String> {
-    let sandbox = &command.sandbox;
+    let sandbox = &command.parts.sandbox;
     let reason = match (sandbox.level, sandbox.network) {
         _ if sandbox.run_as.is_some() => "it runs as another user",
         _ if sandbox.backend.is_some() => "a backend confines it",
         (Level::Strict, _) => "at the level `strict`, each run has namespaces of its own",
         (Level::Guarded, Network::Listed) => "its network is limited to destinations",
-        _ if command.has_fixed_directory => "it starts in the directory of its client",
-        _ if command.stdin.is_none() => "it has no standard input",
+        _ if command.parts.has_fixed_directory => "it starts in the directory of its client",
+        _ if command.parts.stdin.is_none() => "it has no standard input",
         _ => return Ok(()),
     };
     Err(reason.to_owned())

@@ -73,14 +73,15 @@ impl System {
         let confinement = Confinement::prepare(command, program, &self.temporary)?;
         let mut starter = confinement.starter(command, program)?;
         let stdin = command
+            .parts
             .stdin
             .as_ref()
             .map_or_else(Stdio::null, |_| Stdio::piped());
         starter
-            .args(&command.args)
+            .args(&command.parts.args)
             .env_clear()
             .envs(command.base_variables().iter());
-        for (name, change) in &command.changes {
+        for (name, change) in &command.parts.changes {
             match change {
                 Some(value) => starter.env(name, value),
                 None => starter.env_remove(name),
@@ -94,7 +95,7 @@ impl System {
         if let Some(directory) = confinement.directory(command) {
             starter.current_dir(directory);
         }
-        let started = Leader::start(starter, command.sandbox.level)
+        let started = Leader::start(starter, command.parts.sandbox.level)
             .map_err(|error| diagnosis::diagnose(error, command, program.to_owned()))?;
         Ok(SpawnedChild {
             child: Child {
@@ -102,7 +103,7 @@ impl System {
                 confinement,
             },
             proxy: None,
-            warmth: (command.warm.as_ref())
+            warmth: (command.parts.warm.as_ref())
                 .map(|_| Warmth::Cold("this system has no warm starts".to_owned())),
             stdin: started.stdin,
             stdout: started.stdout,

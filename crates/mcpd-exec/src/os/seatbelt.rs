@@ -226,7 +226,12 @@ pub(crate) fn starter(
 ) -> Result<process::Command, StartError> {
     diagnosis::inspect(command, program)?;
     let needed = command.needed_paths(program).unwrap_or_default();
-    Ok(sandbox_exec(&command.sandbox, &needed, program, temporary))
+    Ok(sandbox_exec(
+        &command.parts.sandbox,
+        &needed,
+        program,
+        temporary,
+    ))
 }
 
 #[cfg(target_os = "macos")]

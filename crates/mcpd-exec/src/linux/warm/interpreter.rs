@@ -59,12 +59,12 @@ impl InterpretedScript {
             words,
             script: program.to_owned(),
             line,
-            arguments: command.args.clone(),
+            arguments: command.parts.args.clone(),
         })
     }
 
     fn by_program(command: &Command, program: &Path) -> Result<Self, String> {
-        let mut arguments = command.args.iter();
+        let mut arguments = command.parts.args.iter();
         let mut words = vec![program.as_os_str().to_owned()];
         let script = loop {
             let argument = arguments
@@ -93,8 +93,8 @@ pub(super) fn start_variables(command: &Command) -> Vec<(OsString, OsString)> {
     let inherited = command.base_variables();
     let inherited = inherited
         .iter()
-        .filter(|(name, _)| !command.changes.contains_key(*name));
-    let changed = command.changes.iter();
+        .filter(|(name, _)| !command.parts.changes.contains_key(*name));
+    let changed = command.parts.changes.iter();
     let changed = changed.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
     let all = inherited
         .chain(changed)

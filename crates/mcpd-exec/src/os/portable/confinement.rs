@@ -32,7 +32,7 @@ impl Confinement {
         program: &Path,
         parent: &Path,
     ) -> Result<Self, StartError> {
-        let sandbox = &command.sandbox;
+        let sandbox = &command.parts.sandbox;
         let mut confinement = Self {
             enforced: Enforcement {
                 level: sandbox.level,
@@ -45,12 +45,12 @@ impl Confinement {
         if sandbox.level == Level::Guarded {
             refused.extend(confinement.guard(sandbox));
         }
-        confinement.misses(missing_limits(&command.limits.at(sandbox.level)));
+        confinement.misses(missing_limits(&command.parts.limits.at(sandbox.level)));
         if sandbox.missing == Missing::Refuse {
             refused.append(&mut confinement.enforced.missing);
         }
-        if let Some(directory) = command.current_dir.as_deref()
-            && command.has_fixed_directory
+        if let Some(directory) = command.parts.current_dir.as_deref()
+            && command.parts.has_fixed_directory
             && directory.canonicalize().ok().as_deref() != Some(directory)
         {
             return Err(StartError::CwdMissing {
@@ -116,8 +116,8 @@ impl Confinement {
     /// Returns the directory that the program starts in, unless it is that of this process.
     pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
         let temporary = self.temporary.as_ref().map(TempDir::path);
-        let temporary = temporary.filter(|_| command.starts_in_temporary);
-        temporary.or(command.current_dir.as_deref())
+        let temporary = temporary.filter(|_| command.parts.starts_in_temporary);
+        temporary.or(command.parts.current_dir.as_deref())
     }
 
     /// Additional variables for the program of `command`.
