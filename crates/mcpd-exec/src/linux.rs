@@ -252,7 +252,7 @@ impl System {
         let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let gate = confinement.gateway.as_ref().map(Gateway::gate);
         let words = confinement.words(command, program);
-        let image = image(command, words, confinement.temporary(), gate).map_err(failed)?;
+        let image = image(command, &words, confinement.temporary(), gate).map_err(failed)?;
         let namespaces = namespaces(&confinement, program)?;
         let no_first = |error| lacks_first_process(error, program);
         let handed = confinement.handed().map_err(no_first)?;

@@ -78,6 +78,11 @@ impl Variables {
         variables.map(|variable| (variable.name.as_os_str(), variable.value.as_os_str()))
     }
 
+    #[cfg(all(target_os = "linux", not(mcpd_portable)))]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Place of a variable, or that where it would be.
     fn place(&self, name: &OsStr) -> Result<usize, usize> {
         let variables = &self.0;

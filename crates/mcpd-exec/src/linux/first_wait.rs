@@ -5,6 +5,7 @@
 //! async worker would be woken for each stream and for the end, and would have to register each
 //! of them with the kernel first.
 
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,15 +77,18 @@ fn read_all(output: &mut Output) {
     if rustix::io::ioctl_fionbio(pipe, true).is_err() {
         return;
     }
+    // On the stack: most outputs are far shorter than it, and one of the two is empty.
+    let mut buffer = [MaybeUninit::uninit(); READ_SIZE];
     loop {
         if output.read.len() > MAX_READ {
             return;
         }
-        output.read.reserve(READ_SIZE);
-        match rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut output.read)) {
-            Ok(1..) | Err(Errno::INTR) => {}
+        match rustix::io::read(pipe, &mut buffer) {
+            Ok(([], _)) => break,
+            Ok((read, _)) => output.read.extend_from_slice(read),
+            Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return,
-            Ok(0) | Err(_) => break,
+            Err(_) => break,
         }
     }
     output.pipe = None;

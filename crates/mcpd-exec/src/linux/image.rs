@@ -23,9 +23,9 @@ pub(crate) fn text(text: impl AsRef<OsStr>) -> io::Result<CString> {
 }
 
 /// Returns the image of a process with these arguments and the environment of `command`.
-pub(crate) fn image<'a>(
+pub(crate) fn image(
     command: &Command,
-    arguments: impl IntoIterator<Item = &'a OsStr>,
+    arguments: &[&OsStr],
     temporary: Option<&Path>,
     gate: Option<&Gate>,
 ) -> io::Result<Image> {
@@ -79,7 +79,7 @@ mod tests {
     use crate::variables::Variables;
 
     fn image_of(command: &Command, temporary: Option<&Path>) -> io::Result<Image> {
-        image(command, [OsStr::new("/bin/true")], temporary, None)
+        image(command, &[OsStr::new("/bin/true")], temporary, None)
     }
 
     #[test]
@@ -104,6 +104,6 @@ mod tests {
         let value = Command::new("/bin/true").env("A", "b\0c");
         assert!(image_of(&value, None).is_err());
         let arguments = [OsStr::new("/bin/true"), OsStr::new("a\0b")];
-        assert!(image(&Command::new("/bin/true"), arguments, None, None).is_err());
+        assert!(image(&Command::new("/bin/true"), &arguments, None, None).is_err());
     }
 }

@@ -293,7 +293,7 @@ impl System {
     ) -> Result<SpawnedChild, String> {
         let failed = |error: io::Error| error.to_string();
         let pipes = Pipes::new(command).map_err(failed)?;
-        let image = image(command, [], confinement.temporary(), None).map_err(failed)?;
+        let image = image(command, &[], confinement.temporary(), None).map_err(failed)?;
         let directory = match confinement.directory(command) {
             Some(directory) => text(std::path::absolute(directory).map_err(failed)?),
             None => text(std::env::current_dir().map_err(failed)?),

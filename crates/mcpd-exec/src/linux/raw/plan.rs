@@ -31,35 +31,41 @@ impl Image {
     /// # Errors
     ///
     /// An argument, a name or a value contains a NUL byte.
-    pub(crate) fn new<'a>(
-        arguments: impl IntoIterator<Item = &'a OsStr>,
+    pub(crate) fn new(
+        arguments: &[&OsStr],
         inherited: Variables,
         changes: &[(&OsStr, Option<&OsStr>)],
     ) -> io::Result<Self> {
-        let mut text = Vec::new();
-        let mut argument_count = 0;
+        let set = || {
+            changes
+                .iter()
+                .filter_map(|(name, value)| Some((*name, (*value)?)))
+        };
+        let argument_bytes = arguments.iter().map(|argument| argument.len() + 1);
+        let variable_bytes = set().map(|(name, value)| name.len() + value.len() + 2);
+        let mut text = Vec::with_capacity(argument_bytes.chain(variable_bytes).sum());
         for argument in arguments {
             push(&mut text, &[argument])?;
-            argument_count += 1;
         }
-        for (name, value) in changes {
-            if let Some(value) = value {
-                push(&mut text, &[name, OsStr::new("="), value])?;
-            }
+        for (name, value) in set() {
+            push(&mut text, &[name, OsStr::new("="), value])?;
         }
         let mut start = 0;
         let mut strings = memchr_iter(0, &text).map(|end| {
-            let string = text[start..=end].as_ptr().cast();
+            let string: *const c_char = text[start..=end].as_ptr().cast();
             start = end + 1;
             string
         });
-        let argv = strings.by_ref().take(argument_count).chain([null()]);
-        let argv = argv.collect();
+        let mut argv = Vec::with_capacity(arguments.len() + 1);
+        argv.extend(strings.by_ref().take(arguments.len()));
+        argv.push(null());
         let replaced = changes.iter().filter_map(|(name, _)| inherited.entry(name));
         let replaced: Vec<_> = replaced.map(CStr::as_ptr).collect();
         let kept = inherited.entries().map(CStr::as_ptr);
-        let kept = kept.filter(|entry| !replaced.contains(entry));
-        let envp = kept.chain(strings).chain([null()]).collect();
+        let mut envp = Vec::with_capacity(inherited.len() + changes.len() + 1);
+        envp.extend(kept.filter(|entry| !replaced.contains(entry)));
+        envp.extend(strings);
+        envp.push(null());
         Ok(Self {
             argv,
             envp,
@@ -82,7 +88,6 @@ impl Image {
 ///
 /// A part contains a NUL byte.
 fn push(text: &mut Vec<u8>, parts: &[&OsStr]) -> io::Result<()> {
-    text.reserve(parts.iter().map(|part| part.len()).sum::<usize>() + 1);
     for part in parts {
         let part = part.as_bytes();
         if memchr(0, part).is_some() {

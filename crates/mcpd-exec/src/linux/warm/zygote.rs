@@ -298,10 +298,11 @@ fn settings(key: &ZygoteKey) -> io::Result<Vec<u8>> {
 fn image(key: &ZygoteKey) -> io::Result<Image> {
     let loader = ["-c", LOADER].map(OsStr::new);
     let words = key.words.iter().map(OsString::as_os_str).chain(loader);
+    let words: Vec<_> = words.collect();
     let variables = key.variables.iter();
     let variables = variables.map(|(name, value)| (name.as_os_str(), Some(value.as_os_str())));
     let variables: Vec<_> = variables.collect();
-    Image::new(words, Variables::default(), &variables)
+    Image::new(&words, Variables::default(), &variables)
 }
 
 /// Last line that was written to a pipe.
