@@ -62,12 +62,13 @@ pub async fn server_for_query<'a>(
     confinement: &Confinement,
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
+    let known = known_scripts(scanning);
     let executor = executor(None, confinement.cgroup.as_deref())?;
     let roots: Vec<_> = roots.into_iter().collect();
     let settings =
         reloadable_settings(file, confinement, enabling, limits, Vec::new(), &executor).await?;
     let settings = only_locked(settings, file, scanning, roots.iter().copied())?;
-    Ok(server_with_scripts(roots, scanning, enabling, settings)
+    Ok(server_with_scripts(roots, known, enabling, settings)
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
@@ -216,6 +217,7 @@ async fn server_for_clients(
     options: &Serving,
     hidden: Vec<PathBuf>,
 ) -> anyhow::Result<ServerBuilder> {
+    let known = known_scripts(&options.scanning);
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let probes = probe_executor()?;
     let Serving {
@@ -227,7 +229,7 @@ async fn server_for_clients(
     let settings =
         reloadable_settings(file, confinement, enabling, limits, hidden, &probes).await?;
     let settings = only_locked(settings, file, &options.scanning, options.roots.all())?;
-    let server = server_with_scripts(options.roots.all(), &options.scanning, enabling, settings);
+    let server = server_with_scripts(options.roots.all(), known, enabling, settings);
     let mut server = with_tasks(server)
         .watch(!options.no_watch)
         .page_size(
@@ -252,16 +254,23 @@ async fn server_for_clients(
     })
 }
 
+/// Returns the database of what is known of scripts, if it is used. It is opened while the rest of
+/// the server is made.
+fn known_scripts(scanning: &Scanning) -> Option<Database> {
+    let file = directories::database().ok().filter(|_| !scanning.no_cache);
+    Some(Database::new(file?).open_ahead())
+}
+
 fn server_with_scripts<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
-    scanning: &Scanning,
+    known_scripts: Option<Database>,
     enabling: &Enabling,
     settings: Settings,
 ) -> ServerBuilder {
     // A root that is given twice counts once.
-    let mut known = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let is_new =
-        |root: &&PathBuf| known.insert(root.canonicalize().unwrap_or_else(|_| root.to_path_buf()));
+        |root: &&PathBuf| seen.insert(root.canonicalize().unwrap_or_else(|_| root.to_path_buf()));
     let mut server = roots
         .into_iter()
         .filter(is_new)
@@ -270,9 +279,9 @@ fn server_with_scripts<'a>(
     if enabling.enable.contains(&BuiltIn::Runs) {
         server = server.background_tools();
     }
-    match directories::database() {
-        Ok(file) if !scanning.no_cache => server.database(Database::new(file)),
-        _ => server,
+    match known_scripts {
+        Some(database) => server.database(database),
+        None => server,
     }
 }
 
