@@ -78,6 +78,13 @@ impl<'a> RequestMeta<'a> {
             .transpose()
     }
 
+    /// Returns the JSON text of the client's capabilities as it was sent, so that the same text
+    /// need not be read twice.
+    #[must_use]
+    pub fn client_capabilities_text(&self) -> Option<&'a str> {
+        self.client_capabilities.map(RawValue::get)
+    }
+
     /// Returns the client's capabilities for this request.
     ///
     /// # Errors
@@ -92,6 +99,12 @@ impl<'a> RequestMeta<'a> {
             _ => read_object(CLIENT_CAPABILITIES, Some(raw))
                 .map(|declared| declared.map(|Declared(declared)| declared)),
         }
+    }
+
+    /// Returns the JSON text of the identity that the client claims, as it was sent.
+    #[must_use]
+    pub fn client_info_text(&self) -> Option<&'a str> {
+        self.client_info.map(RawValue::get)
     }
 
     /// Returns the identity that the client claims.

@@ -2,11 +2,12 @@
 //! message is judged separately: an earlier one counts only through the session it opened.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
-use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Stamp, Wire};
+use mcpd_protocol::{ClientCapabilities, Implementation, ProtocolVersion, Stamp, Wire};
 
 use crate::client::request::context::{Context, PeerContext};
 use crate::client::request::side_stream::SideStream;
@@ -33,12 +34,12 @@ impl<'a> StatelessEnvelope<'a> {
         let version = meta
             .protocol_version()?
             .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-        let capabilities = meta
-            .client_capabilities()?
-            .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+        let text = meta.client_capabilities_text();
+        let capabilities =
+            CAPABILITIES.with(|last| last.get(text, || meta.client_capabilities()))?;
         Ok(Self {
             version,
-            capabilities: Arc::new(capabilities),
+            capabilities: capabilities.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?,
             meta,
         })
     }
@@ -67,7 +68,8 @@ impl<'a> StatelessEnvelope<'a> {
             peer,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
-            client: self.meta.client_info()?.map(Arc::new),
+            client: CLIENT
+                .with(|last| last.get(self.meta.client_info_text(), || self.meta.client_info()))?,
             side,
             stamp,
             record: RequestRecord::default(),
@@ -88,6 +90,52 @@ fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
         supported.retain(is_stateless);
         ErrorObject::unsupported_protocol_version(requested, &supported)
     })
+}
+
+thread_local! {
+    static CAPABILITIES: LastRead<ClientCapabilities> = LastRead::default();
+    static CLIENT: LastRead<Implementation> = LastRead::default();
+}
+
+/// Value that was read last, with its text: nearly all requests of a client say the same of it.
+struct LastRead<T>(RefCell<Option<(Box<str>, Arc<T>)>>);
+
+impl<T> Default for LastRead<T> {
+    fn default() -> Self {
+        Self(RefCell::new(None))
+    }
+}
+
+impl<T> LastRead<T> {
+    /// Longest text that is kept, in bytes.
+    const MAX_KEPT: usize = 1024;
+
+    /// Returns the value of `text`, which `read` reads unless it is the last one.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`.
+    fn get(
+        &self,
+        text: Option<&str>,
+        read: impl FnOnce() -> Result<Option<T>, ErrorObject>,
+    ) -> Result<Option<Arc<T>>, ErrorObject> {
+        let Some(text) = text else {
+            return Ok(read()?.map(Arc::new));
+        };
+        let last = self.0.borrow();
+        if let Some((known, value)) = last.as_ref()
+            && **known == *text
+        {
+            return Ok(Some(Arc::clone(value)));
+        }
+        drop(last);
+        let value = read()?.map(Arc::new);
+        if let Some(value) = value.as_ref().filter(|_| text.len() <= Self::MAX_KEPT) {
+            self.0.replace(Some((text.into(), Arc::clone(value))));
+        }
+        Ok(value)
+    }
 }
 
 fn missing(key: &str) -> ErrorObject {
@@ -125,4 +173,30 @@ pub(crate) fn stateful_context(
         approved: None,
         task_run: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_text_is_read_once() {
+        let last = LastRead::default();
+        let get = |text: &str, value| {
+            let read = || match value {
+                Some(value) => Ok(Some(value)),
+                None => Err(missing("value")),
+            };
+            let value = last.get(Some(text), read).ok()?;
+            value.map(|value| *value)
+        };
+        assert_eq!(get("a", Some(1)), Some(1));
+        assert_eq!(get("a", Some(2)), Some(1), "not read again");
+        assert_eq!(get("b", Some(3)), Some(3));
+        assert_eq!(get("c", None), None, "a fault");
+        assert_eq!(get("c", Some(4)), Some(4), "which is not kept");
+        let long = "d".repeat(2000);
+        assert_eq!(get(&long, Some(5)), Some(5));
+        assert_eq!(get(&long, Some(6)), Some(6), "too long to be kept");
+    }
 }
