@@ -1,10 +1,12 @@
 //! Reader of request bodies, with a timeout, a size limit and a memory budget per client and over
 //! all, however many calls wait.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
@@ -65,7 +67,12 @@ impl BodyReader {
         if body.size_hint().lower() > self.limit as u64 {
             return Err(self.too_large());
         }
-        match tokio::time::timeout(BODY_TIMEOUT, self.collect(client, body)).await {
+        let mut collecting = pin!(self.collect(client, body));
+        // Most bodies have arrived with their headers.
+        if let Some(read) = collecting.as_mut().now_or_never() {
+            return read;
+        }
+        match tokio::time::timeout(BODY_TIMEOUT, collecting).await {
             Ok(read) => read,
             Err(_) => {
                 let reason = "the body did not arrive in time";

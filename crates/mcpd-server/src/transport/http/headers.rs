@@ -199,30 +199,38 @@ fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
 /// Returns whether the client accepts event streams. The most specific media range counts;
 /// without the header every type is accepted.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    const NEAREST_FIRST: [&[u8]; 3] = [b"text/event-stream", b"text/*", b"*/*"];
     let values = headers.get_all(ACCEPT).iter();
-    let ranges = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    let accepted: Vec<_> = ranges.filter_map(parse_media_range).collect();
-    let said_of = |kind: &str| {
-        let mut accepted = accepted.iter();
-        accepted.find(|(range, _)| range.eq_ignore_ascii_case(kind))
-    };
-    let nearest = ["text/event-stream", "text/*", "*/*"]
-        .into_iter()
-        .find_map(said_of);
-    nearest.map_or(accepted.is_empty(), |(_, is_wanted)| *is_wanted)
+    let ranges = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let mut has_ranges = false;
+    let mut nearest: Option<(usize, bool)> = None;
+    for (range, is_wanted) in ranges.filter_map(parse_media_range) {
+        has_ranges = true;
+        let mut known = NEAREST_FIRST.iter();
+        let Some(distance) = known.position(|known| range.eq_ignore_ascii_case(known)) else {
+            continue;
+        };
+        if nearest.is_none_or(|(nearest, _)| distance < nearest) {
+            nearest = Some((distance, is_wanted));
+        }
+    }
+    nearest.map_or(!has_ranges, |(_, is_wanted)| is_wanted)
 }
 
 /// Parses a media range, and whether its weight accepts it -- RFC 9110, 12.4.2 and 12.5.1
-fn parse_media_range(range: &str) -> Option<(&str, bool)> {
-    let mut parts = range.split(';').map(str::trim);
+fn parse_media_range(range: &[u8]) -> Option<(&[u8], bool)> {
+    let mut parts = range.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
     let kind = parts.next().filter(|kind| !kind.is_empty())?;
-    let weight = parts
-        .filter_map(|part| part.split_once('='))
-        .find(|(name, _)| name.eq_ignore_ascii_case("q"))
-        .map(|(_, weight)| weight.parse::<f32>());
-    Some((kind, weight != Some(Ok(0.0))))
+    let is_zero = |weight: &[u8]| {
+        let weight = str::from_utf8(weight).ok();
+        weight.is_some_and(|weight| weight.parse() == Ok(0.0_f32))
+    };
+    let mut parts = parts.filter_map(|part| {
+        let sign = part.iter().position(|byte| *byte == b'=')?;
+        Some((&part[..sign], &part[sign + 1..]))
+    });
+    let weight = parts.find(|(name, _)| name.eq_ignore_ascii_case(b"q"));
+    Some((kind, !weight.is_some_and(|(_, weight)| is_zero(weight))))
 }
 
 #[cfg(test)]
