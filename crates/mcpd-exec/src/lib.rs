@@ -88,7 +88,8 @@
 //! killed. The host must not ignore SIGCHLD, nor reap children that it did not start. It must
 //! ignore SIGPIPE, as every Rust program does by default, and SIGXFSZ if its file size is
 //! limited. The parent of the host may have set these signals otherwise; [`prepare_signals`] sets
-//! them right.
+//! them right. Each process gets the default action for all standard signals; one that the host
+//! has begun to ignore less than 50 ms ago may still be ignored.
 //!
 //! # Lines as they arrive, and cancelling
 //!

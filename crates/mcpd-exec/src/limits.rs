@@ -64,7 +64,8 @@ pub struct Limits {
     ///
     /// The limit is exact in a control group, and at `strict` unless the host is root or
     /// [`Sandbox::run_as`](crate::Sandbox::run_as) is set. Otherwise the kernel counts all
-    /// processes of the user, and none of root's.
+    /// processes of the user, and none of root's; with a backend there is no limit without a
+    /// control group.
     pub processes: Option<u64>,
     /// Bytes of memory of the whole run. None; none. Needs a control group.
     pub memory: Option<u64>,

@@ -163,7 +163,7 @@ impl OutputReader {
         if let Some(on_line) = on_line {
             self.lines.push(&self.buffer, on_line);
         }
-        self.flooded = self.buffer.len() == self.buffer.capacity();
+        self.flooded = self.pipe.is_some() && self.buffer.len() == self.buffer.capacity();
         self.buffer.clear();
         if self.flooded && self.buffer.capacity() < Self::MAX_BUFFER {
             self.buffer.reserve(4 * self.buffer.capacity());

@@ -292,8 +292,7 @@ impl DyingRun {
     /// Returns whether it may still go on, and kills it otherwise.
     fn check_grace(&mut self) -> bool {
         let has_grace = self.grace.as_ref().is_some_and(|grace| {
-            let has_time = grace.end.is_none_or(|end| Instant::now() < end);
-            has_time && !self.live.has_exited()
+            grace.end.is_none_or(|end| Instant::now() < end) && !self.live.has_exited()
         });
         if !has_grace {
             self.end_grace();

@@ -159,10 +159,11 @@ impl Run<'_> {
         self.stderr.take(on_line);
         self.check_output();
         if self.process.has_exited() && !self.holds_pipes() {
-            // Most runs are over here, and need no timer for what follows.
             self.exited = true;
+            // It may have been killed for its output.
             self.stage = self.stage.max(Stage::Leaving);
             self.end_if_over();
+            // Most runs are over now. Only one that the reaper still ends needs a timer.
             if self.remains.is_none() {
                 self.enter(self.stage, self.limits.drain);
             }

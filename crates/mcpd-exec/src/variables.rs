@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// let command = Command::new("env").inherit(&variables).env("LC_ALL", "C");
 /// ```
 #[derive(Clone, Default)]
-pub struct Variables(Arc<Vec<Variable>>); // by name
+pub struct Variables(Arc<Vec<Variable>>); // sorted by name, each name once
 
 #[derive(Clone)]
 struct Variable {
@@ -83,7 +83,7 @@ impl Variables {
         self.0.len()
     }
 
-    /// Place of a variable, or that where it would be.
+    /// Index of a variable, or where to insert it.
     fn place(&self, name: &OsStr) -> Result<usize, usize> {
         let variables = &self.0;
         variables.binary_search_by(|variable| variable.name.as_os_str().cmp(name))

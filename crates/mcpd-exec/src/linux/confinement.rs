@@ -221,14 +221,14 @@ impl Confinement {
         }
     }
 
-    /// Returns the reason that the limit of processes, if there is one, counts others or none.
+    /// Returns why the limit of processes, if there is one, is not exact or not set.
     fn uncounted_processes(&self, command: &Command) -> Option<&'static str> {
         if held_to(command).processes.is_none() || self.counts_processes() {
             return None;
         }
         if self.outside.is_some() {
             return Some(
-                "the kernel would count other processes of this user with those of the backend; counting only the run needs a control group",
+                "it is not set, as the kernel would count other processes of this user with those of the backend; counting only the run needs a control group",
             );
         }
         let is_own =

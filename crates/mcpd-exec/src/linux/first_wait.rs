@@ -77,15 +77,27 @@ fn read_all(output: &mut Output) {
     if rustix::io::ioctl_fionbio(pipe, true).is_err() {
         return;
     }
-    // On the stack: most outputs are far shorter than it, and one of the two is empty.
+    // On the stack: a buffer on the heap would be larger than most outputs, and often one of the
+    // two is empty.
     let mut buffer = [MaybeUninit::uninit(); READ_SIZE];
+    let mut is_long = false;
     loop {
         if output.read.len() > MAX_READ {
             return;
         }
-        match rustix::io::read(pipe, &mut buffer) {
-            Ok(([], _)) => break,
-            Ok((read, _)) => output.read.extend_from_slice(read),
+        let read = if is_long {
+            output.read.reserve(READ_SIZE);
+            rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut output.read))
+        } else {
+            rustix::io::read(pipe, &mut buffer).map(|(read, _)| {
+                output.read.extend_from_slice(read);
+                is_long = read.len() == READ_SIZE;
+                read.len()
+            })
+        };
+        match read {
+            Ok(0) => break,
+            Ok(_) => {}
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return,
             Err(_) => break,

@@ -31,7 +31,9 @@ pub(crate) fn image(
 ) -> io::Result<Image> {
     let mut changes: Vec<(&OsStr, Option<&OsStr>)> = Vec::new();
     if let Some(directory) = temporary {
-        let names = command.temporary_variables().chain(["TMPDIR"]);
+        let further = command.temporary_variables();
+        let further = further.filter(|name| *name != "TMPDIR");
+        let names = further.chain(["TMPDIR"]);
         changes.extend(names.map(|name| (OsStr::new(name), Some(directory.as_os_str()))));
     }
     let proxied: Vec<_> = gate.into_iter().flat_map(Gate::variables).collect();

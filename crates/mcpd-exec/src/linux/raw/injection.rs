@@ -38,6 +38,7 @@ const SPARED: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_rseq,
     libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigpending,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sched_yield,

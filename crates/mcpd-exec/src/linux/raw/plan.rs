@@ -91,7 +91,8 @@ fn push(text: &mut Vec<u8>, parts: &[&OsStr]) -> io::Result<()> {
     for part in parts {
         let part = part.as_bytes();
         if memchr(0, part).is_some() {
-            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+            let reason = "an argument or a variable contains a NUL byte";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         text.extend_from_slice(part);
     }

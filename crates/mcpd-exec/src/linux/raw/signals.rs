@@ -69,8 +69,10 @@ impl Drop for BlockedSignals {
 pub(super) struct ChangedSignals(u32);
 
 impl ChangedSignals {
-    /// Time for which a result is used again. Each takes a system call for each signal, of which
-    /// a short run would notice the time, and hosts change their signals when they start.
+    const ALL: Self = Self(u32::MAX);
+
+    /// Time for which a result is used again. Asking takes 31 system calls, which would slow
+    /// short runs down, and hosts change their signals when they start.
     const MAX_AGE: Duration = Duration::from_millis(50);
 
     /// Returns those of this process, as of [`Self::MAX_AGE`] ago or later.
@@ -95,12 +97,21 @@ impl ChangedSignals {
 }
 
 /// Resets these signals to their default action, then unblocks all. In this order, because a
-/// pending one would run our handler.
+/// pending one would run our handler. `changed` may lack a handler that is newer than
+/// [`ChangedSignals::MAX_AGE`], so with any signal pending all are reset.
 pub(super) unsafe fn reset_signals(changed: ChangedSignals) -> Result<(), FailedStep> {
     // SAFETY: an all-zero action is the default one, an all-zero set is empty.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
+        let mut pending: libc::sigset_t = std::mem::zeroed();
+        libc::sigpending(&raw mut pending);
+        let is_pending = |signal| libc::sigismember(&raw const pending, signal) == 1;
+        let changed = match (1..=LAST_SIGNAL).any(is_pending) {
+            true => ChangedSignals::ALL,
+            false => changed,
+        };
         for signal in changed.iter() {
+            // Fails for KILL, STOP and those reserved by libc, which are never ignored.
             libc::sigaction(signal, &raw const default, null_mut());
         }
         let empty: libc::sigset_t = std::mem::zeroed();

@@ -65,7 +65,8 @@ fn peak(usage: &libc::rusage) -> u64 {
 /// Returns whether this peak of a child is its own: before `execve` it has our memory, and the
 /// kernel counts that.
 fn exceeds_own_peak(child: u64) -> bool {
-    // Ours never sinks, so most children are told by a former one.
+    // Ours only grows: a child below an earlier value of it is below the present one too, and
+    // the kernel need not be asked.
     static OURS: AtomicU64 = AtomicU64::new(0);
     child > OURS.load(Relaxed) && {
         let ours = peak(&own_usage());
