@@ -62,13 +62,13 @@ pub async fn server_for_query<'a>(
     confinement: &Confinement,
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
-    let known = known_scripts(scanning);
+    let database = script_database(scanning);
     let executor = executor(None, confinement.cgroup.as_deref())?;
     let roots: Vec<_> = roots.into_iter().collect();
     let settings =
         reloadable_settings(file, confinement, enabling, limits, Vec::new(), &executor).await?;
     let settings = only_locked(settings, file, scanning, roots.iter().copied())?;
-    Ok(server_with_scripts(roots, known, enabling, settings)
+    Ok(server_with_scripts(roots, database, enabling, settings)
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
@@ -217,7 +217,7 @@ async fn server_for_clients(
     options: &Serving,
     hidden: Vec<PathBuf>,
 ) -> anyhow::Result<ServerBuilder> {
-    let known = known_scripts(&options.scanning);
+    let database = script_database(&options.scanning);
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let probes = probe_executor()?;
     let Serving {
@@ -229,7 +229,7 @@ async fn server_for_clients(
     let settings =
         reloadable_settings(file, confinement, enabling, limits, hidden, &probes).await?;
     let settings = only_locked(settings, file, &options.scanning, options.roots.all())?;
-    let server = server_with_scripts(options.roots.all(), known, enabling, settings);
+    let server = server_with_scripts(options.roots.all(), database, enabling, settings);
     let mut server = with_tasks(server)
         .watch(!options.no_watch)
         .page_size(
@@ -256,14 +256,14 @@ async fn server_for_clients(
 
 /// Returns the database of what is known of scripts, if it is used. It is opened while the rest of
 /// the server is made.
-fn known_scripts(scanning: &Scanning) -> Option<Database> {
+fn script_database(scanning: &Scanning) -> Option<Database> {
     let file = directories::database().ok().filter(|_| !scanning.no_cache);
     Some(Database::new(file?).open_ahead())
 }
 
 fn server_with_scripts<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
-    known_scripts: Option<Database>,
+    database: Option<Database>,
     enabling: &Enabling,
     settings: Settings,
 ) -> ServerBuilder {
@@ -279,7 +279,7 @@ fn server_with_scripts<'a>(
     if enabling.enable.contains(&BuiltIn::Runs) {
         server = server.background_tools();
     }
-    match known_scripts {
+    match database {
         Some(database) => server.database(database),
         None => server,
     }

@@ -18,8 +18,8 @@ pub(crate) use self::front::own_key_file;
 use self::front::replicas;
 use self::placement::placement_rules;
 use super::{
-    audit, execution_settings, executor, known_scripts, limits, limits_with_archive, only_locked,
-    probe_executor, server_with_scripts,
+    audit, execution_settings, executor, limits, limits_with_archive, only_locked, probe_executor,
+    script_database, server_with_scripts,
 };
 use crate::file::File;
 use crate::options::{Clustering, Enabling, Serve, Worker as WorkerOptions, Working};
@@ -59,7 +59,7 @@ pub async fn server_for_worker(
     file: &File,
 ) -> anyhow::Result<(ServerBuilder, Worker)> {
     let worker = worker(file, &options.clustering, &options.working)?;
-    let known = known_scripts(&options.scanning);
+    let database = script_database(&options.scanning);
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let limits = limits_with_archive(limits(&options.limits));
     let probes = probe_executor()?;
@@ -73,7 +73,7 @@ pub async fn server_for_worker(
         .interpreters(running.interpreters);
     let settings = only_locked(settings, file, &options.scanning, options.roots.all())?;
     let (roots, enabling) = (options.roots.all(), Enabling::default());
-    let mut server = server_with_scripts(roots, known, &enabling, settings)
+    let mut server = server_with_scripts(roots, database, &enabling, settings)
         .watch(!options.no_watch)
         .probes(probes)
         .executor(executor);

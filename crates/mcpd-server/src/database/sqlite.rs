@@ -37,7 +37,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("sqlite/5.sql"),
 ];
 
-/// Database of mcpd, opened on first use and shared by all clones.
+/// Database of mcpd, opened on first use or [ahead](Database::open_ahead), and shared by all
+/// clones.
 ///
 /// All operations block.
 #[derive(Clone)]
@@ -92,12 +93,15 @@ impl Database {
         }
     }
 
-    /// Opens it on another thread meanwhile, so that the first use waits less. A fault is that of
-    /// the first use.
+    /// Opens an existing one on another thread meanwhile, so that the first use waits less. Faults
+    /// are left to the first use.
     ///
     /// Must be called on a tokio runtime.
     #[must_use]
     pub fn open_ahead(self) -> Self {
+        if !self.file().exists() {
+            return self;
+        }
         let database = self.clone();
         drop(tokio::task::spawn_blocking(move || {
             database.with_connection(|_| Ok(())).ok();

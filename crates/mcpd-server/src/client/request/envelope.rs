@@ -36,7 +36,7 @@ impl<'a> StatelessEnvelope<'a> {
             .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
         let text = meta.client_capabilities_text();
         let capabilities =
-            CAPABILITIES.with(|last| last.get(text, || meta.client_capabilities()))?;
+            LAST_CAPABILITIES.with(|last| last.get(text, || meta.client_capabilities()))?;
         Ok(Self {
             version,
             capabilities: capabilities.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?,
@@ -68,7 +68,7 @@ impl<'a> StatelessEnvelope<'a> {
             peer,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
-            client: CLIENT
+            client: LAST_CLIENT
                 .with(|last| last.get(self.meta.client_info_text(), || self.meta.client_info()))?,
             side,
             stamp,
@@ -93,11 +93,12 @@ fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
 }
 
 thread_local! {
-    static CAPABILITIES: LastRead<ClientCapabilities> = LastRead::default();
-    static CLIENT: LastRead<Implementation> = LastRead::default();
+    static LAST_CAPABILITIES: LastRead<ClientCapabilities> = LastRead::default();
+    static LAST_CLIENT: LastRead<Implementation> = LastRead::default();
 }
 
 /// Value that was read last, with its text: nearly all requests of a client say the same of it.
+/// All clients of a thread share it, as a value depends on its text alone.
 struct LastRead<T>(RefCell<Option<(Box<str>, Arc<T>)>>);
 
 impl<T> Default for LastRead<T> {

@@ -199,22 +199,22 @@ fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
 /// Returns whether the client accepts event streams. The most specific media range counts;
 /// without the header every type is accepted.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
-    const NEAREST_FIRST: [&[u8]; 3] = [b"text/event-stream", b"text/*", b"*/*"];
+    const MOST_SPECIFIC_FIRST: [&[u8]; 3] = [b"text/event-stream", b"text/*", b"*/*"];
     let values = headers.get_all(ACCEPT).iter();
     let ranges = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     let mut has_ranges = false;
-    let mut nearest: Option<(usize, bool)> = None;
+    let mut best: Option<(usize, bool)> = None;
     for (range, is_wanted) in ranges.filter_map(parse_media_range) {
         has_ranges = true;
-        let mut known = NEAREST_FIRST.iter();
-        let Some(distance) = known.position(|known| range.eq_ignore_ascii_case(known)) else {
+        let mut known = MOST_SPECIFIC_FIRST.iter();
+        let Some(rank) = known.position(|known| range.eq_ignore_ascii_case(known)) else {
             continue;
         };
-        if nearest.is_none_or(|(nearest, _)| distance < nearest) {
-            nearest = Some((distance, is_wanted));
+        if best.is_none_or(|(best, _)| rank < best) {
+            best = Some((rank, is_wanted));
         }
     }
-    nearest.map_or(!has_ranges, |(_, is_wanted)| is_wanted)
+    best.map_or(!has_ranges, |(_, is_wanted)| is_wanted)
 }
 
 /// Parses a media range, and whether its weight accepts it -- RFC 9110, 12.4.2 and 12.5.1
@@ -257,6 +257,10 @@ mod tests {
         check(&["text/event-stream-like"], false);
         check(&["text/event-stream; q=0, */*"], false);
         check(&["*/*;q=0.000"], false);
+        let unreadable = HeaderValue::from_bytes(b"\xff").unwrap();
+        assert!(!accepts_events(
+            &[(ACCEPT, unreadable)].into_iter().collect()
+        ));
     }
 
     #[track_caller]
