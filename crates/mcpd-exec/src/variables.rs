@@ -89,13 +89,13 @@ impl Variables {
         variables.binary_search_by(|variable| variable.name.as_os_str().cmp(name))
     }
 
-    /// What the kernel is given for each.
+    /// Strings of all variables as the kernel takes them, `NAME=VALUE`.
     #[cfg(all(target_os = "linux", not(mcpd_portable)))]
     pub(crate) fn entries(&self) -> impl Iterator<Item = &CStr> {
         self.0.iter().map(|variable| variable.entry.as_c_str())
     }
 
-    /// What the kernel is given for a variable, if it is one of these.
+    /// Such a string of one variable, if it is one of these.
     #[cfg(all(target_os = "linux", not(mcpd_portable)))]
     pub(crate) fn entry(&self, name: &OsStr) -> Option<&CStr> {
         let place = self.place(name).ok()?;

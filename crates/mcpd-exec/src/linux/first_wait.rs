@@ -22,7 +22,7 @@ const WAITS: [Duration; 3] = [
 ];
 
 /// Size of one read. Most processes write less.
-const READ_SIZE: usize = 4 * 1024;
+const READ_SIZE: usize = 16 * 1024;
 
 /// Upper bound of what a process can have left in a pipe that it has not widened.
 const MAX_READ: usize = 64 * 1024;
@@ -80,24 +80,13 @@ fn read_all(output: &mut Output) {
     // On the stack: a buffer on the heap would be larger than most outputs, and often one of the
     // two is empty.
     let mut buffer = [MaybeUninit::uninit(); READ_SIZE];
-    let mut is_long = false;
     loop {
         if output.read.len() > MAX_READ {
             return;
         }
-        let read = if is_long {
-            output.read.reserve(READ_SIZE);
-            rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut output.read))
-        } else {
-            rustix::io::read(pipe, &mut buffer).map(|(read, _)| {
-                output.read.extend_from_slice(read);
-                is_long = read.len() == READ_SIZE;
-                read.len()
-            })
-        };
-        match read {
-            Ok(0) => break,
-            Ok(_) => {}
+        match rustix::io::read(pipe, &mut buffer) {
+            Ok(([], _)) => break,
+            Ok((read, _)) => output.read.extend_from_slice(read),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return,
             Err(_) => break,
