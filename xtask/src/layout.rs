@@ -27,7 +27,7 @@ use crate::bench::pipes::Pipes;
 use crate::client::Client;
 use crate::report::line;
 use crate::request::Request;
-use crate::server::{Home, Server};
+use crate::server::{Home, Server, as_user};
 
 /// Tells whether rustc links programs for this machine with LLD, which can be given an order.
 const IS_LINKED_WITH_LLD: bool = cfg!(all(target_arch = "x86_64", target_env = "gnu"));
@@ -153,7 +153,8 @@ fn wrapper(program: &Path, profiles: &Path) -> String {
 /// Lists tools and calls one, over stdio and HTTP.
 async fn serve(program: &Path, home: &Home) -> anyhow::Result<()> {
     let requests = [Request::list(SCRIPTS.len()), Request::greet()];
-    let mut pipes = Pipes::start(&mut home.command(program, "stdio"))?;
+    let mut command = home.command(program, "stdio");
+    let mut pipes = as_user(|| Pipes::start(&mut command))?;
     for (number, request) in (1..).zip(&requests) {
         pipes.exchange(request, number).await?;
     }

@@ -5,12 +5,15 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use rustix::process::{Pid, Signal, geteuid, kill_process};
+use rustix::process::{Gid, Pid, Signal, Uid, geteuid, kill_process};
+use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 
 use crate::cores::ForServer;
 use crate::process;
@@ -27,6 +30,30 @@ const ALLOCATOR_ALLOWANCE: u64 = 32 * 1024;
 fn user() -> Option<u32> {
     const NOBODY: u32 = 65534;
     geteuid().is_root().then_some(NOBODY)
+}
+
+/// Calls `start` on a thread whose child processes are those of the user for servers.
+///
+/// A command with a user of its own would be forked, which takes the longer the more memory this
+/// process has, and the peers beside it would not.
+///
+/// # Errors
+///
+/// Fails as `start` does, or if the thread can't become that user.
+pub(crate) fn as_user<T: Send>(
+    start: impl FnOnce() -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
+    let runtime = Handle::current();
+    let on_thread = || {
+        let _entered = runtime.enter();
+        if let Some(user) = user() {
+            set_thread_groups(&[])?;
+            set_thread_gid(Gid::from_raw(user))?;
+            set_thread_uid(Uid::from_raw(user))?;
+        }
+        start()
+    };
+    thread::scope(|scope| scope.spawn(on_thread).join()).expect("it does not panic")
 }
 
 /// Script that greets.
@@ -191,7 +218,8 @@ impl Home {
         self.path().join("scripts")
     }
 
-    /// Returns a command of mcpd with these scripts and this configuration.
+    /// Returns a command of mcpd with these scripts and this configuration, to be started
+    /// [as the user for servers](as_user).
     pub(crate) fn command(&self, binary: &Path, subcommand: &str) -> Command {
         let mut command = Command::new(binary);
         command
@@ -203,9 +231,6 @@ impl Home {
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env("TMPDIR", self.path().join("tmp"))
             .kill_on_drop(true);
-        if let Some(user) = user() {
-            command.uid(user).gid(user);
-        }
         command
     }
 }
@@ -242,7 +267,7 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(fs::File::create(home.path().join("log"))?);
         let for_server = ForServer::new()?;
-        let child = command.spawn().context("mcpd doesn't start")?;
+        let child = as_user(|| command.spawn().context("mcpd doesn't start"))?;
         drop(for_server);
         let mut server = Self {
             child,

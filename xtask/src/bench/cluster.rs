@@ -17,7 +17,7 @@ use super::subject::ANSWER_TIMEOUT;
 use crate::client::Client;
 use crate::latency::Latency;
 use crate::request::{Checker, Request};
-use crate::server::{Home, Server};
+use crate::server::{Home, Server, as_user};
 
 /// Pause between two attempts to reach what has just been started.
 const RETRY: Duration = Duration::from_millis(20);
@@ -121,7 +121,7 @@ impl Cluster {
         nats.connect().await?;
         let options = ["--cluster", &nats.url, "--node"];
         let mut worker = home.command(mcpd, "worker");
-        let worker = spawn(worker.args(options).arg("worker"))?;
+        let worker = as_user(|| spawn(worker.args(options).arg("worker")))?;
         let arguments = [&options[..], &["front"]].concat();
         let front = Server::serve(mcpd, Home::new(&[], "")?, &arguments).await?;
         let mut client = Client::connect(front.address(), front.token()).await?;

@@ -15,7 +15,7 @@ use super::pipes::Pipes;
 use super::subject::{Peer, Subject};
 use crate::layout;
 use crate::request::Request;
-use crate::server::{GREET, Home, Server, build_packages, build_with, or_dev};
+use crate::server::{GREET, Home, Server, as_user, build_packages, build_with, or_dev};
 
 /// Measured numbers of concurrent requests.
 pub(crate) const CONCURRENCIES: [usize; 3] = [1, 8, 64];
@@ -141,7 +141,7 @@ impl Lab {
             Way::Http => self.http(Home::new(&SCRIPTS, "")?, arguments).await,
             Way::Stdio => {
                 let mut command = self.stdio(&self.home, arguments);
-                Ok(Subject::Stdio(Pipes::start(&mut command)?))
+                Ok(Subject::Stdio(as_user(|| Pipes::start(&mut command))?))
             }
         }
     }

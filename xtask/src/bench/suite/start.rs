@@ -14,6 +14,7 @@ use crate::bench::pipes::Pipes;
 use crate::bench::sample::Spread;
 use crate::bench::subject::ANSWER_TIMEOUT;
 use crate::request::{Checker, Request};
+use crate::server::as_user;
 
 /// Maximum time to the list and to the answer of `server/discover`, in ms.
 const MAX_LIST_TIME: f64 = 15.0;
@@ -83,8 +84,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
 
 /// Returns the time from the start of a server to the right answer, in ms.
 pub(super) async fn first_answer(mut command: Command, request: &Request) -> anyhow::Result<f64> {
-    let begun = Instant::now();
-    let mut pipes = Pipes::start(&mut command)?;
+    let (begun, mut pipes) = as_user(|| Ok((Instant::now(), Pipes::start(&mut command)?)))?;
     let answered = timeout(ANSWER_TIMEOUT, pipes.exchange(request, Checker::FIRST)).await??;
     let took = begun.elapsed();
     Checker::learn(request, &answered)?;

@@ -14,7 +14,7 @@ use crate::bench::lab::{Lab, SCRIPTS};
 use crate::bench::pipes::Pipes;
 use crate::bench::sample::Spread;
 use crate::request::Request;
-use crate::server::Home;
+use crate::server::{Home, as_user};
 
 const NUMBERS: [usize; 3] = [10_000, 100_000, 1_000_000];
 
@@ -33,7 +33,8 @@ pub(super) async fn run(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()
     let home = Home::new(&SCRIPTS, configuration)?;
     let log = home.path().join("state/audit.jsonl");
     let call = Request::call("kit/state", &json!({}), None);
-    let mut server = Pipes::start(&mut lab.stdio(&home, &["--kit"]))?;
+    let mut command = lab.stdio(&home, &["--kit"]);
+    let mut server = as_user(|| Pipes::start(&mut command))?;
     let mut table = Table::new([
         "records",
         "MB",
