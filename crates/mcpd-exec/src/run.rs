@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures_util::future::{Fuse, FusedFuture as _};
 use scopeguard::ScopeGuard;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::enforcement::{Containment, Enforcement};
 use crate::executor::ShutdownStage;
@@ -54,6 +54,12 @@ enum Stage {
 /// so long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// End of the present stage. Most runs end without waiting for it, so it has no timer until then.
+struct Deadline {
+    at: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
 /// Process that runs, with what is written to it and read from it. It is boxed: it is large, and
 /// would move with every future that holds it.
 struct Run<'a> {
@@ -69,8 +75,7 @@ struct Run<'a> {
     ending: Option<oneshot::Receiver<Remains>>,
     /// The reason that the executor ended the run, if it did.
     cut_short: Option<Ending>,
-    /// End of the present stage.
-    timer: Pin<Box<Sleep>>,
+    deadline: Deadline,
     stdin: InputWriter,
     stdout: OutputReader,
     stderr: OutputReader,
@@ -104,7 +109,7 @@ pub(crate) async fn run(
         stdin: InputWriter::new(stdin)?,
         stdout: OutputReader::new(Stream::Stdout, stdout, limits, temporary)?,
         stderr: OutputReader::new(Stream::Stderr, stderr, limits, temporary)?,
-        timer: Box::pin(sleep(limits.wall.saturating_sub(at.elapsed()))),
+        deadline: Deadline::after(limits.wall.saturating_sub(at.elapsed())),
         process,
         warmth,
         limits,
@@ -127,7 +132,7 @@ pub(crate) async fn run(
             // In this order: deadlines and requests to stop must not wait behind pipes, which may
             // be ready all the time.
             biased;
-            () = run.timer.as_mut() => if run.leave_stage(on_line.as_deref_mut()) { break },
+            () = run.deadline.wait() => if run.leave_stage(on_line.as_deref_mut()) { break },
             () = &mut cancel, if !cancel.is_terminated() => run.ask(Ending::Cancelled),
             Ok(next) = stop.wait_for(|next| *next > level) => {
                 level = *next;
@@ -152,23 +157,29 @@ pub(crate) async fn run(
     Ok(ScopeGuard::into_inner(guarded).finish(on_line, timing))
 }
 
+impl Deadline {
+    fn after(timeout: Duration) -> Self {
+        let now = Instant::now();
+        let distant = || now + Duration::from_secs(365 * 24 * 3600);
+        Self {
+            at: now.checked_add(timeout).unwrap_or_else(distant),
+            timer: None,
+        }
+    }
+
+    /// Waits for it. If the wait is dropped, the next one goes on.
+    async fn wait(&mut self) {
+        let timer = || Box::pin(sleep_until(self.at));
+        self.timer.get_or_insert_with(timer).await;
+    }
+}
+
 impl Run<'_> {
     /// Takes over from the spawner thread that started the process.
     fn take_over(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> io::Result<()> {
         self.stdout.take(on_line.as_deref_mut());
         self.stderr.take(on_line);
         self.check_output();
-        if self.process.has_exited() && !self.holds_pipes() {
-            self.exited = true;
-            // It may have been killed for its output.
-            self.stage = self.stage.max(Stage::Leaving);
-            self.end_if_over();
-            // Most runs are over now. Only one that the reaper still ends needs a timer.
-            if self.remains.is_none() {
-                self.enter(self.stage, self.limits.drain);
-            }
-            return Ok(());
-        }
         self.check_exit();
         if !self.exited {
             self.process.mark_long();
@@ -290,11 +301,7 @@ impl Run<'_> {
 
     fn enter(&mut self, stage: Stage, timeout: Duration) {
         self.stage = stage;
-        let now = Instant::now();
-        let distant = || now + Duration::from_secs(365 * 24 * 3600);
-        self.timer
-            .as_mut()
-            .reset(now.checked_add(timeout).unwrap_or_else(distant));
+        self.deadline = Deadline::after(timeout);
     }
 
     /// Leaves a run that was dropped to the reaper.
