@@ -34,8 +34,8 @@ fn user() -> Option<u32> {
 
 /// Calls `start` on a thread whose child processes are those of the user for servers.
 ///
-/// A command with a user of its own would be forked, which takes the longer the more memory this
-/// process has, and the peers beside it would not.
+/// A command with a user of its own would be started by a fork, which takes longer the more memory
+/// this process has. The peers are started without one.
 ///
 /// # Errors
 ///

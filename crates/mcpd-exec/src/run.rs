@@ -54,7 +54,7 @@ enum Stage {
 /// so long.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// End of the present stage. Most runs end without waiting for it, so it has no timer until then.
+/// End of the present stage. The timer is made when it is first waited for: most runs end before.
 struct Deadline {
     at: Instant,
     timer: Option<Pin<Box<Sleep>>>,
