@@ -36,6 +36,11 @@ fn backends_are_tried_and_missing_programs_are_named() {
             missing.is_empty(),
             "{backend}"
         );
+        if backend["available"] == true && report["memory"]["counts_processes"] == false {
+            let gaps = backend["gaps"].as_array().unwrap();
+            let mut gaps = gaps.iter().map(|gap| &gap["mechanism"]);
+            assert!(gaps.any(|gap| gap == "process limit"), "{backend}");
+        }
     }
     let nowhere = Sandbox::new().with_variable("PATH", "/no/such/directory");
     let report = String::from_utf8(nowhere.stdout(&["doctor"])).unwrap();

@@ -76,6 +76,8 @@ pub struct BackendReport {
     pub available: bool,
     /// Reason that none does.
     pub missing: Option<String>,
+    /// Mechanisms that such a script lacks.
+    pub gaps: Vec<Gap>,
 }
 
 /// Mechanism that is missing.
@@ -128,8 +130,12 @@ pub(crate) async fn examine_backend(
 ) -> BackendReport {
     let sandbox = Sandbox::strict().backend(backend).missing(Missing::Report);
     let command = Command::new(program).arg("--version").sandbox(sandbox);
+    let mut gaps = Vec::new();
     let missing = match executor.run(command).await {
-        Ok(outcome) if outcome.success() => None,
+        Ok(outcome) if outcome.success() => {
+            gaps.extend(outcome.enforced.missing.into_iter().map(Gap::from));
+            None
+        }
         Ok(outcome) => {
             let said = outcome.stderr.to_text_lossy();
             let said = said.trim();
@@ -148,6 +154,7 @@ pub(crate) async fn examine_backend(
         backend: backend.as_str(),
         available: missing.is_none(),
         missing,
+        gaps,
     }
 }
 

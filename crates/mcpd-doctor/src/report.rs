@@ -179,11 +179,17 @@ impl Report {
         }
         writeln!(text, "\nbackends of the level strict")?;
         for BackendReport {
-            backend, missing, ..
+            backend,
+            missing,
+            gaps,
+            ..
         } in &self.backends
         {
             let verdict = missing.as_deref().unwrap_or("works");
             writeln!(text, "  {backend:8} {verdict}")?;
+            for gap in gaps {
+                writeln!(text, "  {:8} without {}: {}", "", gap.mechanism, gap.reason)?;
+            }
         }
         if let Some(group) = &self.memory.control_group {
             let group = group.display();
