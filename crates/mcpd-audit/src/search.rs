@@ -231,7 +231,9 @@ impl<'s> Matcher<'s> {
 
     /// Returns whether a line matches that has escapes where it matters, or is no record.
     fn matches_parsed(&self, line: &str) -> bool {
-        let record: Value = serde_json::from_str(line).unwrap_or_default();
+        let Ok(record) = serde_json::from_str::<Value>(line) else {
+            return self.matches_legible(line);
+        };
         let fields = Fields {
             timestamp: record["timestamp"].as_str(),
             principal: record["principal"].as_str(),
@@ -243,6 +245,19 @@ impl<'s> Matcher<'s> {
         let text = self.search.text.as_deref();
         self.search.matches_fields(&fields, name)
             && text.is_none_or(|text| line.contains(text) || contains_text(&record, text))
+    }
+
+    /// Returns whether a line matches by the fields that can be read. Another value in it, such as
+    /// half of a surrogate pair, would hide the record otherwise.
+    fn matches_legible(&self, line: &str) -> bool {
+        let fields: Fields<'_> = serde_json::from_str(line).unwrap_or_default();
+        let params = fields
+            .params
+            .map(|params| serde_json::from_str(params.get()));
+        let named: Named<'_> = params.and_then(Result::ok).unwrap_or_default();
+        let text = self.search.text.as_deref();
+        self.search.matches_fields(&fields, named.name)
+            && text.is_none_or(|text| line.contains(text))
     }
 }
 
@@ -361,6 +376,26 @@ mod tests {
             search.tool = Some("math/add".to_owned());
             search.outcome = Some("success".to_owned());
         }));
+    }
+
+    #[test]
+    fn unreadable_value_hides_no_record() {
+        let line = CALL.replace("exit code 1", r"\ud800");
+        assert!(serde_json::from_str::<Value>(&line).is_err());
+        let matches = |change: fn(&mut Search)| {
+            let mut search = Search::default();
+            change(&mut search);
+            let matcher = Matcher::new(&search);
+            assert_eq!(matcher.matches(&line), matcher.matches_parsed(&line));
+            matcher.matches(&line)
+        };
+        assert!(matches(|search| search.tool = Some("math_add".to_owned())));
+        assert!(matches(
+            |search| search.since = "2026-11-22T10:30:00Z".parse().ok()
+        ));
+        assert!(matches(|search| search.text = Some("f00".to_owned())));
+        assert!(!matches(|search| search.principal = Some("b".to_owned())));
+        assert!(!matches(|search| search.text = Some("a\"c".to_owned())));
     }
 
     /// A string in JSON, some of whose characters are escaped.
