@@ -289,32 +289,44 @@ fn argument() -> impl Strategy<Value = Value> {
 
 /// Arguments after the documented conversions alone.
 fn apply_conversions(options: &Value, mut arguments: Value) -> Value {
-    let members = arguments.as_object_mut().unwrap();
+    convert_members(options, arguments.as_object_mut().unwrap());
+    arguments
+}
+
+fn convert_members(definitions: &Value, members: &mut Map<String, Value>) {
     members.retain(|name, value| {
-        !value.is_null()
-            || options
-                .get(name)
-                .is_none_or(|option| option["required"] == true)
+        let definition = definitions.get(name);
+        !value.is_null() || definition.is_none_or(|definition| definition["required"] == true)
     });
     for (name, value) in members {
-        let value_type = options
-            .get(name)
-            .map_or(&Value::Null, |option| &option["value_type"]);
-        let Some(text) = value.as_str() else {
-            continue;
-        };
-        let read: Option<Value> = serde_json::from_str(text).ok();
-        let read = read.filter(|_| text.trim() == text);
-        let is_meant = |read: &Value| match value_type.as_str() {
-            Some("integer" | "float") => read.is_number(),
-            Some("boolean") => read.is_boolean(),
-            _ => false,
-        };
-        if let Some(read) = read.filter(is_meant) {
-            *value = read;
+        if let Some(definition) = definitions.get(name) {
+            convert(definition, value);
         }
     }
-    arguments
+}
+
+fn convert(definition: &Value, value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let read: Option<Value> = serde_json::from_str(text).ok();
+            let read = read.filter(|_| text.trim() == text);
+            let is_meant = |read: &Value| match definition["value_type"].as_str() {
+                Some("integer" | "float") => read.is_number(),
+                Some("boolean") => read.is_boolean(),
+                _ => false,
+            };
+            if let Some(read) = read.filter(is_meant) {
+                *value = read;
+            }
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                convert(&definition["items"], element);
+            }
+        }
+        Value::Object(members) => convert_members(&definition["properties"], members),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// The command line of a call; `None` if the call is refused.
