@@ -251,12 +251,9 @@ impl<'s> Matcher<'s> {
     /// half of a surrogate pair, would hide the record otherwise.
     fn matches_legible(&self, line: &str) -> bool {
         let fields: Fields<'_> = serde_json::from_str(line).unwrap_or_default();
-        let params = fields
-            .params
-            .map(|params| serde_json::from_str(params.get()));
-        let named: Named<'_> = params.and_then(Result::ok).unwrap_or_default();
         let text = self.search.text.as_deref();
-        self.search.matches_fields(&fields, named.name)
+        let matches = self.matches_borrowed(&fields);
+        matches.unwrap_or_else(|| self.search.matches_fields(&fields, None))
             && text.is_none_or(|text| line.contains(text))
     }
 }
