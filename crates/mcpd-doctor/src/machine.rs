@@ -1,6 +1,7 @@
 //! Restrictions that this machine can enforce, found by experiment, and its interpreters.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -130,31 +131,27 @@ pub(crate) async fn examine_backend(
 ) -> BackendReport {
     let sandbox = Sandbox::strict().backend(backend).missing(Missing::Report);
     let command = Command::new(program).arg("--version").sandbox(sandbox);
-    let mut gaps = Vec::new();
-    let missing = match executor.run(command).await {
-        Ok(outcome) if outcome.success() => {
-            gaps.extend(outcome.enforced.missing.into_iter().map(Gap::from));
-            None
-        }
+    let tried = match executor.run(command).await {
+        Ok(outcome) if outcome.success() => Ok(outcome.enforced.missing),
         Ok(outcome) => {
             let said = outcome.stderr.to_text_lossy();
             let said = said.trim();
-            Some(match said.lines().next() {
+            Err(match said.lines().next() {
                 Some(first) => first.escape_debug().to_string(),
                 None => format!("a program that it starts fails: {:?}", outcome.ending),
             })
         }
         Err(StartError::Unenforceable { missing, .. }) => {
             let reasons: Vec<_> = missing.into_iter().map(|missing| missing.reason).collect();
-            Some(reasons.join("; "))
+            Err(reasons.join("; "))
         }
-        Err(error) => Some(format!("failed to {error}")),
+        Err(error) => Err(format!("failed to {error}")),
     };
     BackendReport {
         backend: backend.as_str(),
-        available: missing.is_none(),
-        missing,
-        gaps,
+        available: tried.is_ok(),
+        missing: tried.as_ref().err().cloned(),
+        gaps: tried.into_iter().flatten().map(Gap::from).collect(),
     }
 }
 
@@ -249,6 +246,12 @@ impl LevelReport {
             destinations: None,
             missing: enforced.missing.iter().cloned().map(Gap::from).collect(),
         }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "without {}: {}", self.mechanism, self.reason)
     }
 }
 

@@ -174,7 +174,7 @@ impl Report {
                 finding.write_mechanisms(text)?;
             }
             for gap in &finding.missing {
-                writeln!(text, "  without {}: {}", gap.mechanism, gap.reason)?;
+                writeln!(text, "  {gap}")?;
             }
         }
         writeln!(text, "\nbackends of the level strict")?;
@@ -188,7 +188,7 @@ impl Report {
             let verdict = missing.as_deref().unwrap_or("works");
             writeln!(text, "  {backend:8} {verdict}")?;
             for gap in gaps {
-                writeln!(text, "  {:8} without {}: {}", "", gap.mechanism, gap.reason)?;
+                writeln!(text, "  {:8} {gap}", "")?;
             }
         }
         if let Some(group) = &self.memory.control_group {
